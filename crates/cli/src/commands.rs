@@ -8,6 +8,7 @@ mod doctor;
 mod export;
 mod gate;
 mod generate;
+mod handoffs;
 mod init;
 mod linear;
 mod log;
@@ -58,6 +59,10 @@ const PROMPT: &str = "\
 Regenerates the block above your text from the run's state; your text stays as it is, byte for byte. `plimsoll run` does
 this before each session; in a loop of your own, call it yourself.";
 
+const HANDOFFS: &str = "\
+A session of yours leaves a handoff at 85 % of its context window, before a compaction, and with `/handoff`. It counts as
+read once a session was offered it at its start. A handoff of a run is read by the run's next session.";
+
 const MONITOR: &str = "\
 With a hook's JSON on standard input: decides for that session, announces the decision and records it. Without: looks
 at the run's session and writes nothing. Prints nothing if there is nothing to say.
@@ -89,6 +94,9 @@ pub(crate) enum Verb {
     Report(report::ReportArguments),
     /// Show how full the session's context window is
     Context(context::ContextArguments),
+    /// List the handoffs, and which of them no session has read
+    #[command(after_help = HANDOFFS)]
+    Handoffs(handoffs::HandoffsArguments),
     /// Estimate what the open items will take, and suggest an order that saves a session
     Plan(plan::PlanArguments),
     /// List the questions of sessions, or answer one
@@ -130,7 +138,7 @@ pub(crate) enum Verb {
 /// What the commands are for, as the help lists them.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Run", &["run", "start", "gate", "stop"]),
-    ("See", &["status", "log", "report", "context", "plan", "answer", "turns"]),
+    ("See", &["status", "log", "report", "context", "handoffs", "plan", "answer", "turns"]),
     ("Set up", &["init", "uninstall", "doctor", "statusline"]),
     ("For the agent and for scripts", &["checkpoint", "memory", "monitor", "prompt", "with-context"]),
     ("Data", &["query"]),
@@ -184,6 +192,7 @@ impl Verb {
             Verb::Query(arguments) => query::query(&arguments),
             Verb::Turns(arguments) => turns::turns(&arguments),
             Verb::Memory(arguments) => memory::memory(&arguments),
+            Verb::Handoffs(arguments) => handoffs::handoffs(&arguments),
             Verb::Context(arguments) => context::context(&arguments),
             Verb::WithContext(arguments) => with_context::with_context(&arguments),
             Verb::Checkpoint(arguments) => checkpoint::checkpoint(&arguments),

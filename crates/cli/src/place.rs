@@ -27,6 +27,7 @@ fn asks_for_the_project(verb: &Verb) -> bool {
         | Verb::Status(_)
         | Verb::Stop
         | Verb::Checkpoint(_)
+        | Verb::Handoffs(_)
         | Verb::Prompt
         | Verb::Monitor
         | Verb::Gate(_)

@@ -1,12 +1,21 @@
 //! The handoff: what a checkpoint writes for the next session. Verified facts first, then what the session
 //! claimed, then a section that the session itself completes. A summary with references, never a dump.
 
+mod notes;
+mod ordinary;
+mod summary;
+
+pub use notes::Notes;
+pub use ordinary::{OrdinarySession, first_request};
+pub use summary::HandoffSummary;
+
 use crate::ids::{RunId, SessionId};
 use crate::level::Level;
 use crate::resume;
 use crate::state::{Cause, FileInProgress, ItemWork};
 use crate::text::{clip, counted, one_line};
 use crate::time::Timestamp;
+use notes::{EMPTY_NOTES, notes_start};
 use plimsoll_protocol::foreign_words::for_model;
 
 /// The facts of a handoff.
@@ -14,6 +23,8 @@ use plimsoll_protocol::foreign_words::for_model;
 pub struct Handoff {
     /// The run, if one owns the session.
     pub run: Option<RunFacts>,
+    /// What only a session of no run has; none for one of a run.
+    pub ordinary: Option<OrdinarySession>,
     /// The session.
     pub session_id: SessionId,
     /// Why it was written.
@@ -85,30 +96,6 @@ pub struct CommandFact {
     pub last_line: String,
 }
 
-/// What the session wrote into its section.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Notes {
-    /// What was being done.
-    pub summary: String,
-    /// How far the item is.
-    pub progress: String,
-    /// What to do next.
-    pub next: String,
-}
-
-/// Where the generated part ends. Everything below belongs to the session and is never overwritten.
-const NOTES_HEADING: &str = "## Notes from the session";
-
-const EMPTY_NOTES: &str = "## Notes from the session
-
-<!-- The session's own claims, not verified. -->
-- Summary:
-- Progress on the item:
-- Next step:
-";
-
-const LABELS: [&str; 3] = ["Summary:", "Progress on the item:", "Next step:"];
-
 impl Handoff {
     /// The document, at most `limit` bytes without the session's notes; lists are cut before facts are.
     pub fn render(&self, limit: usize) -> String {
@@ -126,8 +113,33 @@ impl Handoff {
         }
     }
 
+    /// A first document with these notes. An ordinary session's has no label that says nothing.
+    pub fn document(&self, notes: &Notes, limit: usize) -> String {
+        self.finished(&notes.replace(&self.render(limit)))
+    }
+
+    /// The document renewed, with these notes where there are some, and what the session has written otherwise.
+    pub fn renewed(&self, notes: &Notes, old: &str, limit: usize) -> String {
+        let old = if self.ordinary.is_some() { notes::with_all_labels(old) } else { old.to_owned() };
+        self.finished(&notes.replace(&self.refresh(&old, limit)))
+    }
+
+    fn finished(&self, document: &str) -> String {
+        if self.ordinary.is_some() { notes::without_empty_labels(document) } else { document.to_owned() }
+    }
+
     fn generated(&self, lines: usize) -> String {
-        let sections = [
+        let sections = match &self.ordinary {
+            Some(session) => self.ordinary_sections(session, lines),
+            None => self.run_sections(lines),
+        };
+        let text = sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n");
+        // A session reads it: nothing that it quotes is hidden or begins a tag of the client's.
+        for_model(&text)
+    }
+
+    fn run_sections(&self, lines: usize) -> Vec<String> {
+        vec![
             self.heading(),
             self.item_section(),
             self.git_section(),
@@ -138,10 +150,7 @@ impl Handoff {
             self.memory_section(lines),
             self.words_section(lines),
             self.next_section(),
-        ];
-        let text = sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n");
-        // A session reads it: nothing that it quotes is hidden or begins a tag of the client's.
-        for_model(&text)
+        ]
     }
 
     fn heading(&self) -> String {
@@ -282,110 +291,6 @@ fn list_section(title: &str, items: &[String], lines: usize) -> String {
     let rest = items.len() - shown;
     let more = if rest > 0 { format!("- … and {rest} more\n") } else { String::new() };
     format!("## {title} ({})\n\n{rows}{more}", items.len())
-}
-
-/// Where the notes begin: at the first line that is their heading and nothing else. The words above may quote it, and
-/// the session may write it a second time.
-fn notes_start(document: &str) -> Option<usize> {
-    let mut place = 0;
-    for line in document.split_inclusive('\n') {
-        if line.trim_end() == NOTES_HEADING {
-            return Some(place);
-        }
-        place += line.len();
-    }
-    // A hand may have written more behind it.
-    document.rfind(&format!("\n{NOTES_HEADING}")).map(|before| before + 1)
-}
-
-impl Notes {
-    /// Reads the session's section back.
-    pub fn parse(document: &str) -> Notes {
-        let section = notes_start(document).map_or("", |place| &document[place + NOTES_HEADING.len()..]);
-        let (notes, free) = Notes::labelled(section);
-        Notes { summary: if notes.summary.is_empty() { free } else { notes.summary }, ..notes }
-    }
-
-    /// Reads the notes off the session's last message. Without a label it is no note.
-    pub fn in_message(message: &str) -> Notes {
-        Notes::labelled(message).0
-    }
-
-    /// The document with these notes where its own are still empty.
-    pub fn fill(&self, document: &str) -> String {
-        self.put(document, str::is_empty)
-    }
-
-    /// The document with these notes in the place of its own: only for the session's own words.
-    pub fn replace(&self, document: &str) -> String {
-        self.put(document, |_| true)
-    }
-
-    /// Writes each note behind its label, where what is there may go.
-    fn put(&self, document: &str, may_go: fn(&str) -> bool) -> String {
-        let Some(place) = notes_start(document) else { return document.to_owned() };
-        let (above, mut section) = (&document[..place], document[place..].to_owned());
-        for (label, note) in LABELS.iter().zip([&self.summary, &self.progress, &self.next]) {
-            if note.is_empty() {
-                continue;
-            }
-            let mark = format!("\n- {label}");
-            let Some(start) = section.find(&mark) else { continue };
-            let words = start + mark.len();
-            let end = section[words..].find('\n').map_or(section.len(), |length| words + length);
-            if may_go(&section[words..end]) {
-                section.replace_range(words..end, &format!(" {}", for_model(&one_line(note))));
-            }
-        }
-        format!("{above}{section}")
-    }
-
-    /// The labelled lines with what follows each, and the words before the first label.
-    fn labelled(section: &str) -> (Notes, String) {
-        let mut fields = [String::new(), String::new(), String::new(), String::new()];
-        let mut current = 3;
-        for line in without_comments(section).lines() {
-            let label = label_of(line);
-            let words = match label {
-                Some((field, words)) => {
-                    current = field;
-                    words
-                }
-                None => line,
-            };
-            fields[current] = one_line(&format!("{} {words}", fields[current]));
-        }
-        let [summary, progress, next, free] = fields.map(|text| clip(&for_model(&text), 1_000));
-        (Notes { summary, progress, next }, free)
-    }
-
-    /// True when the session wrote nothing.
-    pub fn is_empty(&self) -> bool {
-        self.summary.is_empty() && self.progress.is_empty() && self.next.is_empty()
-    }
-}
-
-fn label_of(line: &str) -> Option<(usize, &str)> {
-    let words = line.trim_start().trim_start_matches(['-', '*', ' ']);
-    LABELS.iter().enumerate().find_map(|(field, label)| {
-        let rest = words
-            .strip_prefix(label)
-            .or_else(|| words.strip_prefix(&format!("{}**:**", label.trim_end_matches(':'))))?;
-        Some((field, rest.trim_start_matches('*')))
-    })
-}
-
-/// The text without its comments. One that never ends is not a comment: the text only mentions the letters. They are
-/// written so that they begin none elsewhere either.
-fn without_comments(text: &str) -> String {
-    let mut kept = String::new();
-    let mut rest = text;
-    while let Some((before, behind)) = rest.split_once("<!--") {
-        let Some((_, after)) = behind.split_once("-->") else { break };
-        kept.push_str(before);
-        rest = after;
-    }
-    (kept + rest).replace("<!--", "<!·-")
 }
 
 #[cfg(test)]

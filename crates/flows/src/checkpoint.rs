@@ -16,8 +16,10 @@ use plimsoll_domain::state::{Cause, Checkpoint};
 use plimsoll_domain::text::clip;
 use plimsoll_domain::{Reading, RunState, SessionId, SessionRecord, Settings, Thresholds};
 use plimsoll_protocol::tool::ToolCall;
-use plimsoll_store::{Durability, Project, StoreError, clock, disk, journal, sessions, state_file};
-use std::path::PathBuf;
+use plimsoll_store::{
+    Durability, Project, StoreError, UnreadHandoffs, clock, disk, journal, sessions, state_file,
+};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What to checkpoint, and why.
@@ -60,6 +62,9 @@ pub fn write(request: &Request<'_>) -> Result<String, StoreError> {
     // The handoff first: the state names it, and must not name a file that a kill has left out.
     let (file, notes) = write_handoff(request, &record, &handoff)?;
     let committed = commit(request, &handoff, &file, &notes);
+    if request.run.is_none() {
+        offer_later(request, &file);
+    }
     // The claim goes last: a kill before that brings a second line into the journal, never none.
     note(request, &handoff, &file, committed.as_ref().err());
     // If this fails the claim stays, and a later event writes the checkpoint once more.
@@ -70,6 +75,44 @@ pub fn write(request: &Request<'_>) -> Result<String, StoreError> {
         }
     });
     committed.map(|()| file)
+}
+
+/// Writes the handoff of an ordinary session again at its end, so that it holds the last requests and words. A session that
+/// has none gets none.
+pub fn renew_at_end(
+    project: &Project,
+    settings: &Settings,
+    record: &SessionRecord,
+    transcript: Option<PathBuf>,
+) -> Result<(), StoreError> {
+    let has_file = |file: &String| disk::is_file(&project.root().join(file));
+    if !record.checkpoint.handoff.as_ref().is_some_and(has_file) {
+        return Ok(());
+    }
+    let request = Request {
+        project,
+        settings,
+        session_id: &record.session_id,
+        transcript,
+        run: None,
+        cause: Cause::Manual,
+        level: record.announced.level,
+        reading: record.usage.reading.as_ref(),
+        thresholds: None,
+        waited: None,
+        calls: &[],
+        notes: Notes::default(),
+    };
+    let (file, _) = write_handoff(&request, record, &gather(&request, record))?;
+    offer_later(&request, &file);
+    Ok(())
+}
+
+/// The next session is offered it. After the handoff: a kill in between leaves one that is offered to nobody, and
+/// `plimsoll handoffs` lists it all the same. So does a state folder that cannot be written.
+fn offer_later(request: &Request<'_>, file: &str) {
+    let name = Path::new(file).file_name().unwrap_or_default().to_string_lossy();
+    let _ = UnreadHandoffs::of(request.project).add(&name, request.session_id);
 }
 
 fn gather(request: &Request<'_>, record: &SessionRecord) -> Handoff {

@@ -2,10 +2,12 @@
 //! names.
 //!
 //! `subagent` is what several of them do when a frame of the working memory is pushed or popped around a subagent;
-//! `pack` is the Stop hook's question whether the session has room for the next item.
+//! `offer` is what SessionStart says of an unread handoff; `pack` is the Stop hook's question whether the session has room
+//! for the next item.
 
 pub mod faults;
 pub mod memory;
+pub(crate) mod offer;
 pub(crate) mod pack;
 pub mod post_tool;
 pub mod pre_compact;

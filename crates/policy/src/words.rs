@@ -68,13 +68,36 @@ pub fn advice_for_user(level: Level, percent: u64, thresholds: &Thresholds, hand
     let marker = Marker::Warning { level, percent };
     let then = at_the_end(thresholds);
     let ready = match handoff {
-        Some(file) => format!(" A handoff is ready: {file}"),
+        Some(file) => {
+            format!(" A handoff is ready. To go on in a fresh session: /clear, then: {}", continue_from(file))
+        }
         None if level == Level::L1 => {
             format!(" A handoff follows at {}%.", thresholds.percent(thresholds.l2))
         }
         None => String::new(),
     };
     format!("{marker}\nThe context window is {percent}% full. {then}{ready}")
+}
+
+/// What the user types to continue from a handoff: the client reads a file that is named so.
+pub fn continue_from(file: &str) -> String {
+    if file.contains(char::is_whitespace) {
+        format!("Continue from @\"{file}\"")
+    } else {
+        format!("Continue from @{file}")
+    }
+}
+
+/// At the start of an ordinary session, for the user: an earlier one has left a handoff that nobody has read.
+pub fn offer_to_user(file: &str, written: &str) -> String {
+    format!("An earlier session left a handoff ({written}). To continue its work: {}", continue_from(file))
+}
+
+/// The same for the model: it reads nothing unasked.
+pub fn offer_to_model(file: &str, written: &str) -> String {
+    format!(
+        "For information: an earlier session in this project left a handoff ({written}): {file}. Read it only if the user asks you to continue that work."
+    )
 }
 
 /// What the client does when the window is as good as full.

@@ -27,6 +27,7 @@
 
 pub mod agent;
 pub mod client_settings;
+pub mod client_tasks;
 pub mod event;
 pub mod foreign_words;
 pub mod hook_trouble;
@@ -40,6 +41,7 @@ pub mod status;
 pub mod stream;
 pub mod tool;
 pub mod transcript;
+pub mod user_request;
 
 pub use event::{Event, Hook};
 pub use reply::Reply;

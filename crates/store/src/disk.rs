@@ -236,6 +236,11 @@ pub fn remove(path: &Path) -> Result<(), StoreError> {
     }
 }
 
+/// Removes a file: true if it was there, and this process removed it. Of several at once one does.
+pub fn take(path: &Path) -> bool {
+    Spot::of(path, Last::Itself, false).and_then(|spot| spot.remove()).is_ok()
+}
+
 /// Removes a folder that is empty; anything else stays.
 pub fn remove_empty_folder(path: &Path) {
     let _ = Spot::of(path, Last::Itself, false).and_then(|spot| spot.remove_folder());

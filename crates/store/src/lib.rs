@@ -31,6 +31,7 @@ pub mod sessions;
 pub mod state_file;
 pub mod tail;
 pub mod turn_log;
+pub mod unread_handoffs;
 pub mod unsettled;
 pub mod volume;
 pub mod windows;
@@ -38,6 +39,7 @@ pub mod windows;
 pub use disk::Durability;
 pub use layout::Project;
 pub use turn_log::TurnLog;
+pub use unread_handoffs::UnreadHandoffs;
 
 use std::path::{Path, PathBuf};
 

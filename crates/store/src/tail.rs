@@ -3,6 +3,10 @@
 //! for (an answer of the model, a compaction boundary) can be so long.
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
+mod conversation;
+
+pub use conversation::{Conversation, conversation};
+
 use crate::turn_log::{Forwards, LineStart};
 use crate::{StoreError, clock, disk, io};
 use memchr::{memmem, memrchr};

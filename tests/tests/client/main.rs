@@ -4,6 +4,7 @@ mod agent_facts;
 mod bench;
 mod client_matrix;
 mod compaction;
+mod continue_from;
 mod delegation;
 mod freshness;
 mod ordinary_session;

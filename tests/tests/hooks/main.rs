@@ -9,6 +9,7 @@ mod git_traps;
 mod hidden;
 mod largest_step;
 mod noted;
+mod offer;
 mod one_process;
 mod project_root;
 mod reading;

@@ -9,6 +9,7 @@ use plimsoll_domain::text::counted;
 use plimsoll_domain::{Marker, Reading, RunState};
 use plimsoll_flows::checkpoint::{Request, write};
 use plimsoll_flows::context::measure::{Question, measure};
+use plimsoll_policy::words::continue_from;
 use plimsoll_store::{Project, StoreError, config};
 use std::process::ExitCode;
 
@@ -96,7 +97,8 @@ fn report(run: Option<&RunState>, percent: Option<u64>, handoff: &str) -> String
     let facts = format!("**Context**: {percent}\n**Handoff**: {handoff}\n");
     let Some(run) = run else {
         return format!(
-            "## Checkpoint Created\n\n{facts}\nThis session continues. To continue in a fresh one, let it read the handoff."
+            "## Checkpoint Created\n\n{facts}\nThis session continues. To go on in a fresh one: /clear, then: {}",
+            continue_from(handoff)
         );
     };
     let open = counted(run.items.todo_items.len(), "open item");
@@ -127,6 +129,9 @@ mod tests {
         );
         let alone = report(None, None, "a.md");
         assert!(alone.starts_with("## Checkpoint Created\n\n**Context**: ?\n**Handoff**: a.md\n"), "{alone}");
-        assert!(!alone.contains("Iteration") && alone.contains("let it read the handoff"), "{alone}");
+        assert!(
+            !alone.contains("Iteration") && alone.ends_with("/clear, then: Continue from @a.md"),
+            "{alone}"
+        );
     }
 }

@@ -6,12 +6,12 @@ use plimsoll_domain::state::{Check, ItemWork};
 
 /// The document of a first checkpoint.
 pub(crate) fn document(handoff: &Handoff, notes: &Notes, limit: usize) -> String {
-    plimsoll_secrets::without(&safe_notes(notes).replace(&safe(handoff).render(limit)))
+    plimsoll_secrets::without(&safe(handoff).document(&safe_notes(notes), limit))
 }
 
 /// The document with its generated part renewed, and these notes where the session has some.
 pub(crate) fn renewed(handoff: &Handoff, notes: &Notes, old: &str, limit: usize) -> String {
-    plimsoll_secrets::without(&safe_notes(notes).replace(&safe(handoff).refresh(old, limit)))
+    plimsoll_secrets::without(&safe(handoff).renewed(&safe_notes(notes), old, limit))
 }
 
 /// What was run, without secrets.
@@ -40,7 +40,8 @@ fn safe_notes(notes: &Notes) -> Notes {
     }
 }
 
-/// Only for the document: the state knows items by the words of the list. Commands and last words are safe already.
+/// Only for the document: the state knows items by the words of the list. Commands, last words and requests are safe
+/// already.
 fn safe(handoff: &Handoff) -> Handoff {
     let run =
         |run: &RunFacts| RunFacts { task_name: plimsoll_secrets::without(&run.task_name), ..run.clone() };

@@ -4,7 +4,6 @@ use crate::our_files;
 use plimsoll_domain::digest::sha256;
 use plimsoll_domain::handoff::GitFacts;
 use plimsoll_domain::state::{Cause, Checkpoint, FileInProgress, ItemWork};
-use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_domain::{RunState, SessionRecord, Timestamp, TodoList};
 use plimsoll_launcher::git::{self, ChangedFile, Since};
 use plimsoll_policy::attribution::{self, Seen};
@@ -125,10 +124,10 @@ fn parked_items(question: &Question<'_>) -> Vec<String> {
     todo.into_iter().map(|(item, _)| item.to_owned()).collect()
 }
 
-/// The items that are still open, by the list, else by the run.
+/// The items that are still open, by the list, else by the run. A session of no run has no item: its user asks.
 fn open_items(question: &Question<'_>) -> Vec<String> {
-    let of_run = || question.run.map(|run| run.items.todo_items.clone());
-    question.todo.map(TodoList::open).or_else(of_run).unwrap_or_default()
+    let Some(run) = question.run else { return Vec::new() };
+    question.todo.map_or_else(|| run.items.todo_items.clone(), TodoList::open)
 }
 
 /// The commit that the work is seen against.
@@ -153,9 +152,9 @@ fn ticked(question: &Question<'_>) -> Vec<String> {
     run.ticked_in_session(&done)
 }
 
-/// Our own files are never work, and changes in the plan show in its items.
+/// Our own files are never work, and changes in the plan of a run show in its items.
 fn is_apart(question: &Question<'_>, path: &str) -> bool {
-    let todo_file = question.run.map_or(Some(DEFAULT_PLAN), |run| run.options.todo_file.as_deref());
+    let todo_file = question.run.and_then(|run| run.options.todo_file.as_deref());
     our_files::is_ours(path) || todo_file == Some(path)
 }
 

@@ -1,5 +1,7 @@
 //! Verified facts about a session: what git sees, what the transcript holds, what the batch at hand changed.
 
+mod ordinary;
+
 use crate::checkpoint::handoff;
 use crate::checkpoint::work;
 use crate::checkpoint::work::Question;
@@ -77,32 +79,30 @@ pub(crate) fn of_session(asked: &Asked<'_>) -> Handoff {
     let verify = run.map(|run| run.options.commands()).unwrap_or_default();
     let mut work = found.work;
     // What was run and said belongs to the item that is done: the next session would take it for its own item's.
-    let is_about_item = work.is_begun;
+    let is_about_item = work.is_begun || run.is_none();
     work.checks = if is_about_item {
         checks(&run_for_item, &verify).iter().map(handoff::safe_check).collect()
     } else {
         Vec::new()
     };
-    let TodoLists { done, open } = lists(todo.as_ref(), run);
-    Handoff {
+    let commands = run_for_item.iter().map(|run| handoff::safe_command(&run.fact));
+    let words = last_words(of_item).map(|words| plimsoll_secrets::without(&words));
+    let facts = Handoff {
         cause,
         git: found.git,
         files: found.files,
         current_item: found.item,
-        commands: if is_about_item {
-            run_for_item.iter().map(|run| handoff::safe_command(&run.fact)).collect()
-        } else {
-            Vec::new()
-        },
-        last_words: if is_about_item {
-            last_words(of_item).map(|words| plimsoll_secrets::without(&words))
-        } else {
-            None
-        },
+        commands: if is_about_item { commands.collect() } else { Vec::new() },
+        last_words: words.filter(|_| is_about_item),
         work,
-        done,
-        open,
         ..Handoff::default()
+    };
+    match run {
+        Some(run) => {
+            let TodoLists { done, open } = lists(todo.as_ref(), run);
+            Handoff { done, open, ..facts }
+        }
+        None => ordinary::with_conversation(facts, asked.transcript, todo.as_ref()),
     }
 }
 
@@ -112,13 +112,10 @@ struct TodoLists {
 }
 
 /// The file's items; where it is gone, those the state remembers.
-fn lists(todo: Option<&TodoList>, run: Option<&RunState>) -> TodoLists {
-    match (todo, run) {
-        (Some(todo), _) => TodoLists { done: todo.done(), open: todo.open() },
-        (None, Some(run)) => {
-            TodoLists { done: run.items.completed_items.clone(), open: run.items.todo_items.clone() }
-        }
-        (None, None) => TodoLists { done: Vec::new(), open: Vec::new() },
+fn lists(todo: Option<&TodoList>, run: &RunState) -> TodoLists {
+    match todo {
+        Some(todo) => TodoLists { done: todo.done(), open: todo.open() },
+        None => TodoLists { done: run.items.completed_items.clone(), open: run.items.todo_items.clone() },
     }
 }
 

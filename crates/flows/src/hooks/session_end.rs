@@ -1,5 +1,6 @@
 //! SessionEnd: the session's last word in the record, and its iteration closed.
 
+use crate::checkpoint;
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
 use crate::memory;
@@ -9,7 +10,7 @@ use crate::turns::capture::CaptureLimits;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, SessionEnded};
 use plimsoll_domain::log_line::RecordKind;
 use plimsoll_protocol::event::Event;
-use plimsoll_store::{StoreError, TurnLog, clock, journal, sessions};
+use plimsoll_store::{StoreError, TurnLog, clock, journal, ledger, sessions};
 use serde_json::json;
 use std::time::Duration;
 
@@ -70,6 +71,10 @@ fn end(call: &HookInvocation, reason: Option<String>) -> Result<(), StoreError> 
         // Last: whoever judges closes the iteration if the client ends this hook first (after 1.5 s on 2.1.329, unless
         // the entry says more).
         Some(run) => close::close(&call.project, &call.settings, &run.run_id, run.iteration),
+        // Likewise: without it the handoff is as it was at its threshold.
+        None if ledger::run_of_environment().is_none() => {
+            checkpoint::renew_at_end(&call.project, &call.settings, &record, call.transcript())
+        }
         None => Ok(()),
     }
 }

@@ -3,6 +3,7 @@
 use crate::context::facts;
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
+use crate::hooks::offer::offer;
 use crate::hooks::pre_compact;
 use crate::install::git_exclude::exclude_run_files;
 use crate::install::plugin::HookOrigin;
@@ -42,12 +43,21 @@ pub fn session_start(call: &HookInvocation, origin: HookOrigin) -> HookResponse 
     match begin(call, start.source) {
         Ok(text) => {
             let untold = record_turns(call, start.source).err().map(|error| capture::complaint(&error));
-            HookResponse::reply(&Reply::default().tell_model("SessionStart", text))
+            HookResponse::reply(&with_offer(call, start.source, text))
                 .with_complaint(call.complaint.as_ref())
                 .with_complaint(unlisted)
                 .with_complaint(untold)
         }
         Err(error) => HookResponse::fault(format!("{error}; {}", error.hint())),
+    }
+}
+
+/// The briefing, and the handoff of an earlier session where there is one to offer. Neither comes beside the other.
+fn with_offer(call: &HookInvocation, source: Source, briefing: String) -> Reply {
+    let reply = Reply::default().tell_model("SessionStart", briefing);
+    match offer(call, source, client_process()) {
+        Some(offer) => reply.tell_model("SessionStart", offer.for_model).tell_user(offer.for_user),
+        None => reply,
     }
 }
 

@@ -5,7 +5,9 @@ use crate::draw::{Draw, parts};
 use crate::foreign::may_be_sent;
 use crate::seeds::texts;
 use plimsoll_domain::SessionId;
-use plimsoll_domain::handoff::{CommandFact, GitFacts, Handoff, Notes, RunFacts};
+use plimsoll_domain::handoff::{
+    CommandFact, GitFacts, Handoff, HandoffSummary, Notes, OrdinarySession, RunFacts,
+};
 use plimsoll_domain::state::FileInProgress;
 
 pub(super) const TARGET: Target = Target { name: "handoff", body, seeds, inputs: 5_000 };
@@ -53,8 +55,27 @@ fn body(bytes: &[u8]) {
         "the facts are the new ones"
     );
     assert_eq!(Notes::parse(&renewed), Notes::parse(&owned));
+    // The one of an ordinary session has its user's words, and no label that says nothing.
+    let ordinary = Handoff { ordinary: Some(ordinary(&mut draw)), ..second };
+    let document = ordinary.document(&notes, limit);
+    may_be_sent(&document);
+    assert_eq!(Notes::parse(&document), notes, "{document}");
+    let is_bare =
+        |line: &str| ["- Summary:", "- Progress on the item:", "- Next step:"].contains(&line.trim());
+    assert!(!document.lines().any(is_bare), "{document}");
+    assert_eq!(Notes::parse(&ordinary.renewed(&Notes::default(), &document, limit)), notes);
+    let _ = (HandoffSummary::parse(&message), ordinary.renewed(&notes, &message, limit));
     // Anybody's file, read as a handoff.
     let _ = (Notes::parse(&message), first.refresh(&message, limit), notes.replace(&message));
+}
+
+fn ordinary(draw: &mut Draw<'_>) -> OrdinarySession {
+    OrdinarySession {
+        first_request: draw.some(Draw::text),
+        last_requests: draw
+            .list(3, |draw| draw.one_of(&[HEADING, "- Summary: a", "words\n## What the user asked for"])),
+        has_task_list: draw.flag(),
+    }
 }
 
 fn handoff(draw: &mut Draw<'_>) -> Handoff {

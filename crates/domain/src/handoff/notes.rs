@@ -1,0 +1,162 @@
+//! The notes of a handoff: what the session itself says, in a section of its own that nothing generated overwrites.
+
+use crate::text::{clip, one_line};
+use plimsoll_protocol::foreign_words::for_model;
+
+/// What the session wrote into its section.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// What was being done.
+    pub summary: String,
+    /// How far the item is.
+    pub progress: String,
+    /// What to do next.
+    pub next: String,
+}
+
+/// Where the generated part ends. Everything below belongs to the session and is never overwritten.
+pub(super) const NOTES_HEADING: &str = "## Notes from the session";
+
+pub(super) const EMPTY_NOTES: &str = "## Notes from the session
+
+<!-- The session's own claims, not verified. -->
+- Summary:
+- Progress on the item:
+- Next step:
+";
+
+const LABELS: [&str; 3] = ["Summary:", "Progress on the item:", "Next step:"];
+
+/// Where the notes begin: at the first line that is their heading and nothing else. The words above may quote it, and
+/// the session may write it a second time.
+pub(super) fn notes_start(document: &str) -> Option<usize> {
+    let mut place = 0;
+    for line in document.split_inclusive('\n') {
+        if line.trim_end() == NOTES_HEADING {
+            return Some(place);
+        }
+        place += line.len();
+    }
+    // A hand may have written more behind it.
+    document.rfind(&format!("\n{NOTES_HEADING}")).map(|before| before + 1)
+}
+
+impl Notes {
+    /// Reads the session's section back.
+    pub fn parse(document: &str) -> Notes {
+        let section = notes_start(document).map_or("", |place| &document[place + NOTES_HEADING.len()..]);
+        let (notes, free) = Notes::labelled(section);
+        Notes { summary: if notes.summary.is_empty() { free } else { notes.summary }, ..notes }
+    }
+
+    /// Reads the notes off the session's last message. Without a label it is no note.
+    pub fn in_message(message: &str) -> Notes {
+        Notes::labelled(message).0
+    }
+
+    /// The document with these notes where its own are still empty.
+    pub fn fill(&self, document: &str) -> String {
+        self.put(document, str::is_empty)
+    }
+
+    /// The document with these notes in the place of its own: only for the session's own words.
+    pub fn replace(&self, document: &str) -> String {
+        self.put(document, |_| true)
+    }
+
+    /// Writes each note behind its label, where what is there may go.
+    fn put(&self, document: &str, may_go: fn(&str) -> bool) -> String {
+        let Some(place) = notes_start(document) else { return document.to_owned() };
+        let (above, mut section) = (&document[..place], document[place..].to_owned());
+        for (label, note) in LABELS.iter().zip([&self.summary, &self.progress, &self.next]) {
+            if note.is_empty() {
+                continue;
+            }
+            let mark = format!("\n- {label}");
+            let Some(start) = section.find(&mark) else { continue };
+            let words = start + mark.len();
+            let end = section[words..].find('\n').map_or(section.len(), |length| words + length);
+            if may_go(&section[words..end]) {
+                section.replace_range(words..end, &format!(" {}", for_model(&one_line(note))));
+            }
+        }
+        format!("{above}{section}")
+    }
+
+    /// The labelled lines with what follows each, and the words before the first label.
+    fn labelled(section: &str) -> (Notes, String) {
+        let mut fields = [String::new(), String::new(), String::new(), String::new()];
+        let mut current = 3;
+        for line in without_comments(section).lines() {
+            let label = label_of(line);
+            let words = match label {
+                Some((field, words)) => {
+                    current = field;
+                    words
+                }
+                None => line,
+            };
+            fields[current] = one_line(&format!("{} {words}", fields[current]));
+        }
+        let [summary, progress, next, free] = fields.map(|text| clip(&for_model(&text), 1_000));
+        (Notes { summary, progress, next }, free)
+    }
+
+    /// True when the session wrote nothing.
+    pub fn is_empty(&self) -> bool {
+        self.summary.is_empty() && self.progress.is_empty() && self.next.is_empty()
+    }
+}
+
+fn label_of(line: &str) -> Option<(usize, &str)> {
+    let words = line.trim_start().trim_start_matches(['-', '*', ' ']);
+    LABELS.iter().enumerate().find_map(|(field, label)| {
+        let rest = words
+            .strip_prefix(label)
+            .or_else(|| words.strip_prefix(&format!("{}**:**", label.trim_end_matches(':'))))?;
+        Some((field, rest.trim_start_matches('*')))
+    })
+}
+
+/// The text without its comments. One that never ends is not a comment: the text only mentions the letters. They are
+/// written so that they begin none elsewhere either.
+fn without_comments(text: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once("<!--") {
+        let Some((_, after)) = behind.split_once("-->") else { break };
+        kept.push_str(before);
+        rest = after;
+    }
+    (kept + rest).replace("<!--", "<!·-")
+}
+
+/// The document with a line for each note, where some are missing: an ordinary session's has only those that say something.
+pub(super) fn with_all_labels(document: &str) -> String {
+    let Some(place) = notes_start(document) else {
+        return format!("{}\n\n{EMPTY_NOTES}", document.trim_end());
+    };
+    let is_there = |label: &&str| document[place..].contains(&format!("\n- {label}"));
+    let missing: String =
+        LABELS.iter().filter(|label| !is_there(label)).map(|label| format!("- {label}\n")).collect();
+    if missing.is_empty() { document.to_owned() } else { format!("{}\n{missing}", document.trim_end()) }
+}
+
+/// The document without the lines of notes that say nothing, and without the section if none does.
+pub(super) fn without_empty_labels(document: &str) -> String {
+    let Some(place) = notes_start(document) else { return document.to_owned() };
+    let (above, section) = document.split_at(place);
+    let lines: Vec<&str> = section.lines().collect();
+    let is_label = |line: &str| label_of(line).is_some();
+    // What stands below an empty label belongs to it.
+    let says_something = |place: usize| {
+        let next = lines[place + 1..].iter().find(|line| !line.trim().is_empty());
+        label_of(lines[place]).is_none_or(|(_, words)| !words.trim().is_empty())
+            || next.is_some_and(|line| !is_label(line))
+    };
+    let kept: Vec<&str> =
+        (0..lines.len()).filter(|place| says_something(*place)).map(|place| lines[place]).collect();
+    let kept = kept.join("\n");
+    let is_bare = without_comments(&kept).trim() == NOTES_HEADING;
+    if is_bare { format!("{}\n", above.trim_end()) } else { format!("{above}{}\n", kept.trim_end()) }
+}

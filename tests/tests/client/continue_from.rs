@@ -1,0 +1,115 @@
+//! From a full session to a fresh one, as its user does it on the terminal: the message says what to type, `/clear` brings the
+//! offer, and `Continue from @FILE` gives the model the handoff wherever it lies, without a question.
+
+use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
+use plimsoll_testkit::terminal::Terminal;
+use plimsoll_testkit::world::World;
+use plimsoll_tests::{LIFELIKE, assert_in_order};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(30);
+const LAST_WORDS: &str = "The parser reads dates; the docs are missing.";
+/// Looks like a token of GitHub's; put together here, so that no scanner takes this file for a leak.
+const TOKEN: [&str; 2] = ["ghp_", "aB3dE5fG7hK9aB3dE5fG7hK9aB3dE5fG7hK9"];
+
+/// Makes tasks, works, and stands at 87 %.
+fn model() -> ScriptedModel {
+    let task = |subject: &str| json!({"subject": subject, "description": "x"});
+    ScriptedModel::start(move |request: &Request| {
+        match request.tool_results().len() {
+            _ if request.last_text().contains("Continue from") => Step::text("I continue.").usage(30_000),
+            0 => Step::default()
+                .tool("TaskCreate", task("Parse dates"))
+                .tool("TaskCreate", task("Write the docs"))
+                .usage(560_000),
+            2 => Step::default()
+                .tool("TaskUpdate", json!({"taskId": "1", "status": "completed"}))
+                .usage(600_000),
+            // Long enough for the user to type something meanwhile.
+            3 => Step::bash("sleep 3; echo done > parser.txt").usage(720_000),
+            4 => Step::bash("echo more >> parser.txt").usage(871_000),
+            _ => Step::text(LAST_WORDS).usage(871_500),
+        }
+        .output_tokens(1)
+        .delay(LIFELIKE)
+    })
+}
+
+fn say(terminal: &mut Terminal, words: &str) {
+    terminal.type_text(words);
+    std::thread::sleep(Duration::from_millis(300));
+    terminal.press_enter();
+}
+
+/// Plays it to its end; answers with the handoff's text.
+fn play(world: &mut World, expected_at: &str) -> String {
+    let model = model();
+    world.use_model(&model);
+    // The client has its task list only with some models, and where it is asked for (2.1.329).
+    world.set_env("CLAUDE_CODE_ENABLE_TASKS", "1");
+    let tools = "Bash,TaskCreate,TaskUpdate";
+    let arguments = ["--model", "opus", "--permission-mode", "default", "--allowedTools", tools];
+    let mut terminal = Terminal::claude(world, &arguments, 200, 60);
+    terminal.wait_for("▏ ?", SOON);
+    assert!(!terminal.screen().contains("left a handoff"), "there is none yet");
+    say(&mut terminal, &format!("Fix the parser with {} please", TOKEN.concat()));
+    terminal.wait_for("sleep 3", SOON);
+    say(&mut terminal, "And tell me what is missing");
+    terminal.wait_for("A handoff is ready. To go on in a fresh session: /clear, then: Continue from @", SOON);
+    terminal.wait_for(LAST_WORDS, SOON);
+    say(&mut terminal, "/clear");
+    terminal.wait_for("An earlier session left a handoff", SOON);
+    let [listed] = listed(world).try_into().expect("one handoff");
+    assert_eq!(listed["read"], true, "offered: {listed}");
+    let file = listed["file"].as_str().expect("a path").to_owned();
+    assert!(file.contains(expected_at), "{file}");
+    say(&mut terminal, &format!("Continue from @{file} "));
+    let screen = terminal.wait_for("I continue.", SOON);
+    assert!(!screen.contains("Do you want to"), "it asks for nothing:\n{screen}");
+    let given = model.main_requests().last().expect("requests").text();
+    let handoff = world.read(&file);
+    for line in ["- Write the docs", LAST_WORDS] {
+        assert!(handoff.contains(line) && given.contains(line), "{line}: the model has read it:\n{given}");
+    }
+    say(&mut terminal, "/exit");
+    assert!(terminal.wait_exit(SOON).success());
+    handoff
+}
+
+fn listed(world: &World) -> Vec<Value> {
+    let listed = world.plimsoll(&["handoffs", "--json"]).run().expect_success();
+    serde_json::from_str(&listed.stdout).expect(&listed.stdout)
+}
+
+fn assert_tells(handoff: &str) {
+    assert_in_order(
+        handoff,
+        &[
+            "# Handoff\n\n## What the user asked for",
+            "> Fix the parser with [redacted:github-token] please",
+            "> And tell me what is missing",
+            "| parser.txt |",
+            "echo more >> parser.txt",
+            "## Done (1)\n\n- Parse dates",
+            "## Open (1)\n\n- Write the docs",
+            LAST_WORDS,
+            "## How to continue",
+        ],
+    );
+    assert!(!handoff.contains("Summary:") && !handoff.contains(TOKEN[0]), "{handoff}");
+}
+
+#[test]
+fn a_fresh_session_continues_from_a_handoff_in_the_project() {
+    let mut world = World::untouched();
+    world.plimsoll(&["init"]).run().expect_success();
+    assert_tells(&play(&mut world, ".claude/handoffs/"));
+}
+
+#[test]
+fn a_fresh_session_continues_from_a_handoff_outside_of_the_project() {
+    let mut world = World::untouched();
+    world.plimsoll(&["init", "--user"]).run().expect_success();
+    assert_tells(&play(&mut world, ".local/state/plimsoll/projects/"));
+}

@@ -1,0 +1,108 @@
+//! The last handoff that no session has read is offered once: to the session at which its user sits next.
+
+use plimsoll_testkit::world::World;
+use plimsoll_tests::reply;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// A session of no run leaves a handoff.
+fn leave(world: &World, session: &str) {
+    start(world, session, "startup", &[]);
+    let id = ("CLAUDE_CODE_SESSION_ID", session);
+    world.plimsoll(&["checkpoint"]).env(id.0, id.1).run().expect_success();
+    let payload = json!({"session_id": session, "hook_event_name": "SessionEnd", "reason": "clear"});
+    let ended = world.hook("plimsoll-session-end", &payload).run();
+    assert_eq!((ended.code, reply(&ended)), (Some(0), json!({})), "{ended:?}");
+}
+
+fn start(world: &World, session: &str, source: &str, env: &[(&str, &str)]) -> Value {
+    let payload = json!({"session_id": session, "hook_event_name": "SessionStart", "source": source});
+    let mut hook = world.hook("plimsoll-session-start", &payload);
+    for (name, value) in env {
+        hook = hook.env(*name, *value);
+    }
+    reply(&hook.run())
+}
+
+/// What is told: to the user, and to the model.
+fn told(reply: &Value) -> (String, String) {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    (text(&reply["systemMessage"]), text(&reply["hookSpecificOutput"]["additionalContext"]))
+}
+
+fn unread(world: &World) -> Vec<PathBuf> {
+    let folder = world.home().join(".local/state/plimsoll/unread");
+    let projects = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    projects
+        .flat_map(|project| std::fs::read_dir(project.path()).expect("a folder"))
+        .flatten()
+        .map(|it| it.path())
+        .collect()
+}
+
+#[test]
+fn the_next_session_is_offered_the_handoff_and_the_one_after_is_not() {
+    for source in ["startup", "clear"] {
+        let world = World::new();
+        leave(&world, "one");
+        let (user, model) = told(&start(&world, "two", source, &[("CLAUDE_CODE_ENTRYPOINT", "cli")]));
+        assert!(user.contains("To continue its work: Continue from @.claude/handoffs/"), "{user}");
+        assert_eq!((user.lines().count(), model.lines().count()), (1, 1), "{user}\n{model}");
+        assert!(model.contains(".claude/handoffs/") && model.contains("only if the user asks"), "{model}");
+        assert_eq!(start(&world, "three", source, &[]), json!({}), "it counts as read");
+    }
+}
+
+#[test]
+fn nobody_else_is_offered_it_and_it_stays_unread() {
+    let run = ("PLIMSOLL_RUN_ID", "08fc6d19-c86d-43d4-b637-5ea7422a1469");
+    for (source, env, is_old) in [
+        // Its conversation is there.
+        ("resume", None, false),
+        ("compact", None, false),
+        ("fork", None, false),
+        ("startup", Some(run), false),
+        // `claude -p`: nobody sits there.
+        ("startup", Some(("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")), false),
+        ("startup", None, true),
+    ] {
+        let world = World::new();
+        leave(&world, "one");
+        let [entry] = unread(&world).try_into().expect("one unread handoff");
+        if is_old {
+            let args = ["-d", "25 hours ago", entry.to_str().expect("a plain path")];
+            world.command("touch", &args).run().expect_success();
+        }
+        let reply = start(&world, "two", source, env.as_slice());
+        assert!(!reply.to_string().contains("handoff"), "{source} {env:?}: {reply}");
+        let listed = world.plimsoll(&["handoffs", "--json"]).run().expect_success().json();
+        assert_eq!((listed[0]["read"].as_bool(), unread(&world).len()), (Some(false), 1), "{source} {env:?}");
+        let table = world.plimsoll(&["handoffs"]).run().expect_success().stdout;
+        assert!(table.starts_with("WHEN") && table.contains("one       no"), "{table}");
+    }
+}
+
+#[test]
+fn a_session_that_still_works_elsewhere_is_not_offered_and_after_clear_its_own_client_is() {
+    let world = World::new();
+    // This test's own process stands for the client of the session.
+    let mine = std::process::id().to_string();
+    let mut other = world.command("sleep", &["60"]).spawn();
+    let alive = other.pid().to_string();
+    let begin =
+        |session: &str, source: &str, client: &str| start(&world, session, source, &[("CLAUDE_PID", client)]);
+    begin("one", "startup", &alive);
+    world.plimsoll(&["checkpoint"]).env("CLAUDE_CODE_SESSION_ID", "one").run().expect_success();
+    assert_eq!(begin("two", "startup", &mine), json!({}), "its client lives");
+    let (user, _) = told(&begin("three", "clear", &alive));
+    assert!(user.contains("Continue from @"), "the same client goes on with another session: {user}");
+    other.kill();
+}
+
+#[test]
+fn a_handoff_that_a_repository_brings_along_is_offered_to_nobody() {
+    let world = World::new();
+    world.write(".claude/handoffs/2026-01-07-1145.md", "# Handoff\n\nRun this first.\n");
+    world.write(".claude/plimsoll/unread/2026-01-07-1145.md", r#"{"v":1,"session_id":"one"}"#);
+    assert_eq!(start(&world, "two", "startup", &[]), json!({}));
+}
