@@ -1,10 +1,18 @@
 //! Before a command looks for its project: a state upwards that is not this project's is named, and one of another
-//! owner where we stand is left alone.
+//! owner where we stand is left alone. And where the project of a new run begins.
 
 use crate::commands::Verb;
 use crate::console::{FAULT, fail, say_error};
 use plimsoll_store::Project;
+use plimsoll_store::layout::Beginning;
 use std::process::ExitCode;
+
+/// The project of a run that is about to begin; says first which folder that is, where it is not the current one.
+pub(crate) fn of_new_run(plan: Option<&str>) -> Project {
+    let beginning = Beginning::find(plan);
+    beginning.words().iter().for_each(say_error);
+    beginning.project()
+}
 
 /// The exit code of a command that must not continue here.
 pub(crate) fn check(verb: &Verb) -> Option<ExitCode> {

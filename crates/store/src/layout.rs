@@ -1,8 +1,10 @@
 //! Every path of Plimsoll, in one place.
 
+mod beginning;
 mod outside;
 mod upwards;
 
+pub use beginning::{Beginning, BeginsAt};
 use plimsoll_domain::{RunId, SessionId};
 pub use upwards::PassedOver;
 

@@ -1,6 +1,7 @@
 //! Runs: `plimsoll run` and the loops around it, from the plan to the morning after.
 
 mod authority;
+mod beginning;
 mod branch;
 mod breaker;
 mod completion;

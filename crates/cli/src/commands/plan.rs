@@ -16,7 +16,8 @@ use plimsoll_flows::context::measure::{Question, measure};
 use plimsoll_policy::models;
 use plimsoll_policy::plan::{Item, Plan, Room, plan};
 use plimsoll_policy::todo_list::{Unfit, unfit, words};
-use plimsoll_store::{Project, config, disk, environment, state_file, tail};
+use plimsoll_store::layout::Beginning;
+use plimsoll_store::{Project, config, disk, state_file, tail};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use table::View;
@@ -75,7 +76,7 @@ pub(crate) fn show(arguments: &PlanArguments) -> ExitCode {
     if arguments.fix {
         return fix_list(arguments);
     }
-    let project = Project::of_command();
+    let project = project_of(arguments);
     if let Some(spec) = &arguments.draft {
         return draft::draft(&project, arguments, spec);
     }
@@ -103,6 +104,12 @@ pub(crate) fn show(arguments: &PlanArguments) -> ExitCode {
         render::page::show(&figures.view(&file, &todo).text(), arguments.markdown);
     }
     ExitCode::SUCCESS
+}
+
+/// The project of the run; without one, where a run would begin.
+fn project_of(arguments: &PlanArguments) -> Project {
+    let of_run = Project::of_command();
+    if disk::exists(of_run.state()) { of_run } else { Beginning::find(arguments.todo.as_deref()).known() }
 }
 
 /// What is known of a plan.
@@ -156,9 +163,9 @@ impl Figures {
 /// Which file is changed, only the command line says: a state in the project may have been written by anybody.
 fn list_to_change(arguments: &PlanArguments) -> (PathBuf, &str) {
     let file = arguments.todo.as_deref().unwrap_or(DEFAULT_PLAN);
-    // A run starts in the current directory; in a project the plan may be further up.
-    let here = environment::current_dir().join(file);
-    (if disk::exists(&here) { here } else { Project::of_command().root().join(file) }, file)
+    let beginning = Beginning::find(arguments.todo.as_deref());
+    beginning.words().iter().for_each(console::say_error);
+    (beginning.folder.join(file), file)
 }
 
 fn fix_list(arguments: &PlanArguments) -> ExitCode {

@@ -9,6 +9,7 @@ use crate::commands::start::{TaskArguments, TaskError};
 use crate::console;
 use crate::console::{fail, say, say_error};
 use crate::endings::{beside_way_on, ending_words, way_on};
+use crate::place;
 use crate::plan_checks;
 use crate::questions;
 use crate::reviews;
@@ -90,7 +91,7 @@ Exit codes:
 /// 9 cancelled, 130 interrupted, 1 could not run).
 pub(crate) fn run(arguments: &RunArguments) -> ExitCode {
     let project =
-        if arguments.resume { Project::of_command() } else { Project::at(&environment::current_dir()) };
+        if arguments.resume { Project::of_command() } else { place::of_new_run(arguments.task.plan()) };
     match prepare_and_run(&project, arguments) {
         Ok(code) => ExitCode::from(code),
         Err(error) => fail(error, 1),

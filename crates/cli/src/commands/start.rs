@@ -8,6 +8,7 @@ use crate::commands::gate::PIPE_THE_RESULT;
 use crate::commands::run::progress;
 use crate::console;
 use crate::console::{fail, say_error};
+use crate::place;
 use crate::plan_checks;
 use crate::questions;
 use crate::target_session::TargetSession;
@@ -216,6 +217,11 @@ impl TaskArguments {
         })
     }
 
+    /// The plan, if the command line names one.
+    pub(crate) fn plan(&self) -> Option<&str> {
+        self.todo.as_deref()
+    }
+
     fn commit(&self) -> Option<Commit> {
         self.commit.map(|mode| match mode {
             CommitMode::Wip => Commit::Wip,
@@ -252,7 +258,7 @@ Examples:
 
 /// Creates the run, plans its first iteration and prints its environment for `eval`.
 pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
-    let project = Project::at(&environment::current_dir());
+    let project = place::of_new_run(arguments.task.plan());
     let new = match arguments.task.new_run() {
         Ok(new) => new,
         Err(error) => return fail(error, 1),

@@ -1,0 +1,93 @@
+//! Where a run begins: from a subfolder it belongs to the project above, and never to a folder that only happens to be there.
+
+use plimsoll_testkit::world::{Finished, World};
+use plimsoll_tests::ITEMS;
+use std::path::{Path, PathBuf};
+
+fn start_in(world: &World, folder: &Path) -> Finished {
+    world.plimsoll(&["start", "--objective", "Do the plan."]).cwd(folder).run()
+}
+
+/// The folder whose state the start has made.
+fn begun_in(folders: &[&Path]) -> Vec<PathBuf> {
+    let has_state = |folder: &&&Path| folder.join(".claude/ralph-state.json").exists();
+    folders.iter().filter(has_state).map(|folder| folder.to_path_buf()).collect()
+}
+
+/// What is there before, where one stands, and where the run is to begin; all below the project's folder.
+const CASES: [(&[&str], &str, &str, &str); 7] = [
+    (&["fix_plan.md", "src/"], "src", "", "the nearest folder upwards with the plan"),
+    (&["src/deep/"], "src/deep", "", "the root of the repository"),
+    // A package of a monorepo with a plan of its own stays one.
+    (&["fix_plan.md", "packages/a/fix_plan.md"], "packages/a", "packages/a", ""),
+    (
+        &["fix_plan.md", "packages/a/fix_plan.md", "packages/a/src/"],
+        "packages/a/src",
+        "packages/a",
+        "with the plan",
+    ),
+    (
+        &["packages/a/.claude/plimsoll.json", "packages/a/src/"],
+        "packages/a/src",
+        "packages/a",
+        "files of Plimsoll",
+    ),
+    (&["packages/a/PROMPT.md", "packages/a/src/"], "packages/a/src", "packages/a", "with PROMPT.md"),
+    (&["fix_plan.md"], "", "", ""),
+];
+
+#[test]
+fn a_run_begins_in_the_nearest_folder_with_files_of_ours_or_a_plan_and_says_so_first() {
+    for (there, here, expected, why) in CASES {
+        let world = World::untouched();
+        for path in there {
+            let text = if path.ends_with(".json") { "{}" } else { ITEMS };
+            match path.strip_suffix('/') {
+                Some(folder) => std::fs::create_dir_all(world.path(folder)).expect("a folder"),
+                None => world.write(path, text),
+            }
+        }
+        let (here, expected) = (world.path(here), world.path(expected));
+        let started = start_in(&world, &here).expect_success();
+        let all = [
+            world.project(),
+            world.path("src"),
+            world.path("packages/a"),
+            world.path("packages/a/src"),
+            here.clone(),
+        ];
+        let all: std::collections::BTreeSet<&Path> = all.iter().map(PathBuf::as_path).collect();
+        let found = begun_in(&all.into_iter().collect::<Vec<_>>());
+        let clean = |path: &Path| path.components().collect::<PathBuf>();
+        assert_eq!(found.iter().map(|path| clean(path)).collect::<Vec<_>>(), [clean(&expected)], "{there:?}");
+        let first = started.stderr.lines().next().unwrap_or_default();
+        assert_eq!(first.starts_with("plimsoll: the project is "), !why.is_empty(), "{first}");
+        assert!(first.contains(why), "{first}");
+        // The other commands find it from there.
+        let status = world.plimsoll(&["status"]).cwd(&here).run().expect_success();
+        assert!(status.stdout.contains("Running") || status.stdout.contains("Do the plan"), "{status:?}");
+    }
+}
+
+#[test]
+fn neither_the_home_nor_a_folder_outside_of_the_repository_is_taken_by_accident() {
+    let world = World::untouched();
+    let home = world.home();
+    // A plan in the home, in a folder that everybody may write into, and above the repository.
+    let above = world.project().parent().expect("a folder").join("fix_plan.md");
+    for plan in [home.join("fix_plan.md"), home.join("open/fix_plan.md"), above] {
+        world.write(&plan, ITEMS);
+    }
+    let git = |folder: &Path| world.command("git", &["init", "-q"]).cwd(folder).run().expect_success();
+    git(&home);
+    for folder in ["notes", "open/notes"] {
+        std::fs::create_dir_all(home.join(folder)).expect("a folder");
+    }
+    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(home.join("open"), everybody).expect("its owner may");
+    for here in [home.join("notes"), home.join("open/notes"), world.project()] {
+        start_in(&world, &here).expect_success();
+        assert!(here.join(".claude/ralph-state.json").exists(), "{}", here.display());
+    }
+    assert!(!home.join(".claude/ralph-state.json").exists() && !home.join("open/.claude").exists());
+}
