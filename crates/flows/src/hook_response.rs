@@ -13,7 +13,7 @@ enum Output {
     /// Plain text: only PreCompact's output and the status line are read so.
     Text(String),
     /// One JSON object.
-    Reply(Reply),
+    Reply(Box<Reply>),
 }
 
 /// What a hook prints, and how it exits.
@@ -34,7 +34,7 @@ impl HookResponse {
 
     /// One JSON object.
     pub fn reply(reply: &Reply) -> HookResponse {
-        HookResponse { output: Output::Reply(reply.clone()), ..HookResponse::default() }
+        HookResponse { output: Output::Reply(Box::new(reply.clone())), ..HookResponse::default() }
     }
 
     /// Plain text: only PreCompact's output and the status line are read so.
@@ -57,7 +57,7 @@ impl HookResponse {
         match &self.output {
             Output::Nothing => true,
             Output::Text(_) => false,
-            Output::Reply(reply) => *reply == Reply::default(),
+            Output::Reply(reply) => **reply == Reply::default(),
         }
     }
 
@@ -76,10 +76,10 @@ impl HookResponse {
     /// Adds text for the model behind what is there. An empty text adds nothing.
     pub fn also_telling(self, event: &str, text: &str) -> HookResponse {
         let reply = match self.output {
-            Output::Reply(reply) => reply,
+            Output::Reply(reply) => *reply,
             Output::Nothing | Output::Text(_) => Reply::default(),
         };
-        HookResponse { output: Output::Reply(reply.also_tell_model(event, text)), ..self }
+        HookResponse { output: Output::Reply(Box::new(reply.also_tell_model(event, text))), ..self }
     }
 
     /// A fault of our own: one line for the user, a reply that changes nothing.

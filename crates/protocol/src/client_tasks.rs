@@ -214,7 +214,7 @@ mod tests {
         tasks.list().into_iter().map(|task| (task.subject, task.state)).collect()
     }
 
-    fn call(id: &str, name: &str, input: serde_json::Value) -> serde_json::Value {
+    fn call(id: &str, name: &str, input: &serde_json::Value) -> serde_json::Value {
         json!({"type": "assistant", "message": {"content": [{"type": "tool_use", "id": id, "name": name, "input": input}]}})
     }
 
@@ -237,11 +237,11 @@ mod tests {
     #[test]
     fn tasks_are_those_that_were_created_as_they_were_updated_last() {
         let created = |id: &str, subject: &str, answered: serde_json::Value| {
-            let call = call(id, "TaskCreate", json!({"subject": subject, "description": "x"}));
+            let call = call(id, "TaskCreate", &json!({"subject": subject, "description": "x"}));
             [call.clone(), answered.clone(), repeated(call), repeated(answered)]
         };
         let updated = |id: &str, input: serde_json::Value, answered: serde_json::Value| {
-            [call(id, "TaskUpdate", input), answered, json!({"type": "mode"}), json!(null)]
+            [call(id, "TaskUpdate", &input), answered, json!({"type": "mode"}), json!(null)]
         };
         let done = |id: &str| answer(id, "Updated task status");
         let lines = [
@@ -271,7 +271,7 @@ mod tests {
         let written = |id: &str, names: &[(&str, &str)], answered: serde_json::Value| {
             let todos: Vec<_> =
                 names.iter().map(|(content, status)| json!({"content": content, "status": status})).collect();
-            [call(id, "TodoWrite", json!({"todos": todos})), answered]
+            [call(id, "TodoWrite", &json!({"todos": todos})), answered]
         };
         let done = |id: &str| answer(id, "Todos have been modified successfully.");
         let of_subagent = written("c", &[("Its own", "pending")], done("c")).map(|mut line| {

@@ -66,7 +66,7 @@ impl UnreadHandoffs {
         let handoff = self.handoffs.join(name);
         let is_there = disk::is_file(&handoff) && !disk::is_link(&handoff);
         let (session_id, age) = (entry.session_id, disk::age(&path));
-        is_there.then(|| UnreadHandoff { path: handoff, session_id, age })
+        is_there.then_some(UnreadHandoff { path: handoff, session_id, age })
     }
 
     /// Takes it away: true for the one who did, and offers it.
