@@ -30,9 +30,11 @@ pub const SESSION_VARIABLE: &str = "CLAUDE_CODE_SESSION_ID";
 /// value is the run.
 pub const REVIEW_VARIABLE: &str = "PLIMSOLL_REVIEW_OF";
 
-/// True inside a session that reviews: it works on nothing and belongs to no run, so our hooks have no part in it.
+/// True inside a session that reviews: it works on nothing and belongs to no run, so our hooks have no part in it. Where a run is
+/// named, too, the variable comes from elsewhere, such as the settings of a project, and switches off no hook of a run.
 pub fn is_in_review() -> bool {
-    plimsoll_store::environment::variable(REVIEW_VARIABLE).is_some()
+    let is_set = |name| plimsoll_store::environment::variable(name).is_some_and(|value| !value.is_empty());
+    is_set(REVIEW_VARIABLE) && !is_set(RUN_VARIABLE)
 }
 
 /// Why an event cannot be handled: one line for the user.

@@ -123,13 +123,27 @@ fn numbered<'a, 'b>(words: &'a str, items: &'b [String]) -> Option<(&'b String, 
     Some((items.get(number.checked_sub(1)?)?, rest.trim()))
 }
 
-/// The review of this session, of what it answered; `text` is none if it gave no answer, for this reason.
-pub fn review(session: &ReviewSession, answer: Result<&str, String>) -> Review {
-    let read = answer.and_then(|text| findings(text, &session.items).ok_or_else(|| UNREADABLE.to_owned()));
-    let (findings, trouble) = match read {
-        Ok(findings) => (findings, None),
-        Err(trouble) => (Vec::new(), Some(trouble)),
+/// What a reviewing session came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// It said this.
+    Text(String),
+    /// It said nothing, for this reason.
+    Missing(String),
+}
+
+/// The review of this session, of what it answered.
+pub fn review(session: &ReviewSession, answer: &Answer) -> Review {
+    let read = match answer {
+        Answer::Text(text) => findings(text, &session.items),
+        Answer::Missing(_) => None,
     };
+    let trouble = match (&read, answer) {
+        (Some(_), _) => None,
+        (None, Answer::Text(_)) => Some(UNREADABLE.to_owned()),
+        (None, Answer::Missing(why)) => Some(why.clone()),
+    };
+    let findings = read.unwrap_or_default();
     Review {
         iteration: session.iteration,
         session_id: session.session_id.clone(),

@@ -13,6 +13,7 @@ use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::review::{ReviewSession, named};
 use plimsoll_domain::{Ending, RunState, Verdict};
 use plimsoll_policy::gate::{Evidence, verdict_of_its_ending};
+use plimsoll_policy::review::Answer;
 use plimsoll_policy::{bounds, review};
 use plimsoll_protocol::settings::HookSupport;
 use plimsoll_store::{Durability, Project, StoreError, clock, journal, state_file};
@@ -72,6 +73,9 @@ pub(super) fn review_ticks(
     if items.is_empty() || bounds::spent(state, &clock::stamp(clock::now())).is_some() {
         return Ok(Outcome::State(Box::new(state.clone())));
     }
+    if give_up() {
+        return Ok(Outcome::GivenUp);
+    }
     let mut reviewing = Reviewing { project, state, reviewer, give_up };
     let begun = format!("reviewing {}, in a session that can only read", named(&items));
     reviewing.reviewer.observer.tell(&Progress::Note(begun));
@@ -106,7 +110,7 @@ impl Reviewing<'_, '_> {
                 })?;
                 return Ok(Outcome::GivenUp);
             }
-            EndCause::Trouble(words) => Err(words),
+            EndCause::Trouble(words) => Answer::Missing(words),
             EndCause::Itself => match pause_of(self.state, &result) {
                 Some(paused) => return self.pause(&result, paused),
                 None => answer_of(&result),
@@ -114,7 +118,7 @@ impl Reviewing<'_, '_> {
         };
         let seconds = clock::moment(&session.started_at)
             .map_or(0, |begun| (clock::now() - begun).num_seconds().max(0).unsigned_abs());
-        let mut review = review::review(session, answer.as_deref().map_err(Clone::clone));
+        let mut review = review::review(session, &answer);
         let facts = &mut review.facts;
         (facts.model, facts.seconds, facts.tokens) =
             (self.model().map(str::to_owned), seconds, result.tokens);
@@ -170,10 +174,12 @@ fn pause_of(state: &RunState, result: &SessionResult) -> Option<Verdict> {
 }
 
 /// What it answered, without what looks like a secret; else why it did not.
-fn answer_of(result: &SessionResult) -> Result<String, String> {
+fn answer_of(result: &SessionResult) -> Answer {
     match &result.ending {
-        Ending::Completed => Ok(plimsoll_secrets::without(result.result_text.as_deref().unwrap_or_default())),
-        ending => Err(failure(ending)),
+        Ending::Completed => {
+            Answer::Text(plimsoll_secrets::without(result.result_text.as_deref().unwrap_or_default()))
+        }
+        ending => Answer::Missing(failure(ending)),
     }
 }
 

@@ -47,7 +47,7 @@ fn answers(state: &mut RunState, about: &[&str], answer: &str) -> Reviewed {
         items: items(about),
         ..ReviewSession::default()
     };
-    take(state, review(&session, Ok(answer)));
+    take(state, review(&session, &Answer::Text(answer.to_owned())));
     state.outcomes.reviews.last.clone().unwrap().facts
 }
 

@@ -64,9 +64,7 @@ fn of(entry: &RunLine<'_>) -> Vec<TroubleParts> {
             titled("Not committed", words(trouble))
         }
         JournalEvent::ClientEnded { reason } => titled("Session ended by Plimsoll", words(reason)),
-        JournalEvent::LeftBehind { processes } => {
-            vec![("Left running", words("processes that a session started"), entry.list(processes))]
-        }
+        JournalEvent::LeftBehind { processes } => vec![left_running(entry, processes)],
         JournalEvent::Notified { program, trouble: Some(trouble), .. } => {
             vec![("Notification", words(trouble), program.iter().take(1).map(|name| words(name)).collect())]
         }
@@ -117,6 +115,10 @@ fn titled(title: &'static str, words: RedactedText) -> Vec<TroubleParts> {
 
 fn words_or_unknown(entry: &RunLine<'_>, text: &str) -> RedactedText {
     entry.words(if text.is_empty() { "?" } else { text })
+}
+
+fn left_running(entry: &RunLine<'_>, processes: &[String]) -> TroubleParts {
+    ("Left running", entry.words("processes that a session started"), entry.list(processes))
 }
 
 fn set_aside(entry: &RunLine<'_>, item: &str) -> TroubleParts {
