@@ -154,6 +154,8 @@ pub struct Held<'a> {
     writer: Writer,
     memory: Memory,
     entries: Vec<NewRecord>,
+    /// The session whose model has answered.
+    answered: Option<SessionId>,
 }
 
 /// Takes the memory; waits for it no longer than that.
@@ -161,7 +163,7 @@ pub fn hold(project: &Project, timeout: Duration) -> Result<Held<'_>, StoreError
     bring_back(project)?;
     let writer = log(project).write(timeout)?;
     let memory = as_of(project, Some(writer.head()))?;
-    Ok(Held { project, writer, memory, entries: Vec::new() })
+    Ok(Held { project, writer, memory, entries: Vec::new(), answered: None })
 }
 
 impl Held<'_> {
@@ -185,23 +187,35 @@ impl Held<'_> {
     /// The model of a session has answered. Only counted: it makes no record of its own.
     pub fn answered(&mut self, session_id: &SessionId) {
         self.memory.step += 1;
-        steps::add(self.project, session_id);
+        self.answered = Some(session_id.clone());
+    }
+
+    /// The number of answers, with the one that is counted when this is let go.
+    fn steps(&self) -> u64 {
+        steps::count(self.project) + u64::from(self.answered.is_some())
     }
 
     /// What a conversation that is told everything now need not be told again; none if there is a change to write.
     pub fn told(&self) -> Option<Told> {
         let link = self.writer.head().link.clone();
-        self.entries.is_empty().then(|| Told { link, steps: steps::count(self.project) })
+        self.entries.is_empty().then(|| Told { link, steps: self.steps() })
     }
 
     /// Writes what was changed.
-    pub fn close(mut self) -> Result<Memory, StoreError> {
-        if self.entries.is_empty() {
-            return Ok(self.memory);
+    pub fn close(self) -> Result<Memory, StoreError> {
+        let (project, answered) = (self.project, self.answered.clone());
+        let memory = if self.entries.is_empty() { self.memory } else { self.write()? };
+        // Last, behind what says that this answer was seen: after a kill before it the answer that comes next is counted.
+        if let Some(session_id) = answered {
+            steps::add(project, &session_id);
         }
+        Ok(memory)
+    }
+
+    fn write(mut self) -> Result<Memory, StoreError> {
         let before = self.writer.head().seq;
         self.writer.append(&self.entries)?;
-        let steps = steps::count(self.project);
+        let steps = self.steps();
         let snapshot = Snapshot { place: self.writer.head().into(), memory: self.memory, steps };
         // The snapshot before the head: a kill in between leaves a head that is behind, and then readers fold the log;
         // the next writer makes the head anew and finds a snapshot of the same record.
