@@ -216,3 +216,71 @@ fn a_batch_with_nothing_new_writes_no_file_of_the_memory_and_its_steps_count() {
     assert_eq!(told.len(), 1, "all registers after 25 calls: {told:?}");
     assert!((19..25).contains(&told[0]) && calls[told[0]].contains("R4 CONSTRAINTS"), "{told:?}");
 }
+
+/// How often a batch waits for the disk; none where strace is missing.
+fn syncs(scene: &Scene) -> Option<usize> {
+    let log = scene.stage.world.home().join("syncs");
+    let play = with_memory(scene.batch());
+    let program = plimsoll_testkit::bin_dir().join(play.program).display().to_string();
+    let traced = [
+        "-qq",
+        "-e",
+        "trace=fsync,fdatasync,syncfs,sync",
+        "-o",
+        &log.display().to_string(),
+        &program,
+        "memory",
+    ]
+    .map(str::to_owned);
+    let words: Vec<&str> = traced.iter().map(String::as_str).collect();
+    if std::process::Command::new("strace").arg("-V").output().is_err() {
+        println!("NOT MEASURED: strace is missing");
+        return None;
+    }
+    scene.stage.world.command("strace", &words).stdin(play.stdin).run().expect_success();
+    Some(std::fs::read_to_string(log).unwrap().lines().count())
+}
+
+#[test]
+fn the_first_turn_of_a_full_memory_waits_for_the_disk_no_more_often_than_a_turn_with_one_large_piece() {
+    let scene = Scene::ordinary();
+    let project = scene.project();
+    for number in 0..32 {
+        let content = format!("{number:03}").repeat(240);
+        let op = plimsoll_domain::memory::Op::HeapAlloc {
+            name: format!("chunk-{number}"),
+            content,
+            description: String::new(),
+        };
+        memory::change(&project, "test", &[op]).expect("room for it");
+    }
+    // After all of its changes.
+    let line = |kind: &str, second: u8, message: Value| {
+        json!({"type": kind, "isSidechain": false, "uuid": "u", "message": message,
+            "timestamp": format!("2099-01-07T11:45:0{second}.000Z"), "toolUseResult": {"stdout": "ok", "stderr": ""}})
+    };
+    let usage = json!({"input_tokens": USED[0], "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+        "output_tokens": 1});
+    let call = json!({"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {}});
+    let result = json!({"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"});
+    let asked = line(
+        "assistant",
+        1,
+        json!({"id": "msg_1", "type": "message", "model": "claude-opus-5-5", "role": "assistant",
+            "content": [call], "stop_reason": "tool_use", "usage": usage}),
+    );
+    let returned = line("user", 2, json!({"role": "user", "content": [result]}));
+    scene.stage.world.write(scene.transcript(), &format!("{asked}\n{returned}\n"));
+    let Some(first) = syncs(&scene) else { return };
+    // All pieces at once, their names, and the record that names them.
+    assert!(first <= 3, "{first}");
+    let log = plimsoll_store::TurnLog::of(&project, &"session-one".into()).expect("a log");
+    let report = log.verify().unwrap();
+    assert!(report.is_whole() && report.turns == 1, "{report:?}");
+    assert_eq!(
+        std::fs::read_dir(log.path().with_extension("blobs")).unwrap().count(),
+        32,
+        "a file for each chunk"
+    );
+    assert_eq!(syncs(&scene), Some(0), "nothing is new");
+}

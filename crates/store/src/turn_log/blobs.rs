@@ -14,12 +14,25 @@ pub(super) fn get(folder: &Path, hash: &str) -> Option<Vec<u8>> {
     disk::read(&path(folder, hash)?).ok()?
 }
 
-/// Puts a piece in place, on the disk before it is named anywhere. One that is there and sound is left alone.
-pub(super) fn put(folder: &Path, hash: &str, bytes: &[u8]) -> Result<(), StoreError> {
-    let Some(path) = path(folder, hash) else { return Ok(()) };
-    let known = disk::size(&path) == Some(bytes.len() as u64);
-    if known && get(folder, hash).is_some_and(|known| sha256(&[&known]) == hash) {
-        return Ok(());
+/// Puts pieces in place, on the disk before they are named anywhere. Those that are there and sound are left alone.
+pub(super) fn put<'b>(
+    folder: &Path,
+    pieces: impl IntoIterator<Item = (&'b String, &'b String)>,
+) -> Result<(), StoreError> {
+    let mut missing: Vec<(PathBuf, &[u8])> = Vec::new();
+    for (hash, text) in pieces {
+        let Some(path) = path(folder, hash).filter(|path| missing.iter().all(|(other, _)| other != path))
+        else {
+            continue;
+        };
+        let known = disk::size(&path) == Some(text.len() as u64);
+        if !(known && get(folder, hash).is_some_and(|known| sha256(&[&known]) == *hash)) {
+            missing.push((path, text.as_bytes()));
+        }
     }
-    disk::replace(&path, bytes, crate::Durability::Durable)
+    match missing.as_slice() {
+        [] => Ok(()),
+        [(path, bytes)] => disk::replace(path, bytes, crate::Durability::Durable),
+        many => disk::replace_all(many),
+    }
 }

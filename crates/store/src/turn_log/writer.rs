@@ -55,10 +55,8 @@ impl Writer {
     fn write_all(&mut self, mut file: &File, entries: &[NewRecord]) -> Result<(), StoreError> {
         let path = self.log.path();
         let mut lines = String::new();
+        blobs::put(&self.log.blob_folder(), entries.iter().flat_map(|entry| &entry.encoded.blobs))?;
         for entry in entries {
-            for (hash, bytes) in &entry.encoded.blobs {
-                blobs::put(&self.log.blob_folder(), hash, bytes.as_bytes())?;
-            }
             let header = Header { seq: self.head.seq + 1, ..entry.header.clone() };
             let (text, link) = line(&self.head.link, header.clone(), &entry.encoded.content);
             self.head.take(&header, &link, text.len() as u64);
