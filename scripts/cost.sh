@@ -140,7 +140,8 @@ settled plimsoll-statusline status.json
 grep -q '"counts":{' "$STAGE"/project/.claude/plimsoll/sessions/*.status.json || { echo "cost.sh: git counted nothing" >&2; exit 1; }
 row "status line, nothing new, git counted, a run shown" "$(instructions plimsoll-statusline status.json)" 90000 288000
 plain plimsoll-post-tool quiet.json
-row "monitor in an ordinary session, nothing to change" "$(instructions plimsoll-post-tool quiet.json)" 75000 171000
+ORDINARY=$(instructions plimsoll-post-tool quiet.json)
+row "monitor in an ordinary session, nothing to change" "$ORDINARY" 75000 171000
 plain plimsoll-post-tool quiet.json
 row "monitor in an ordinary session, record rewritten" "$(instructions plimsoll-post-tool busier.json)" 150000 240000
 
@@ -149,13 +150,13 @@ printf '{"session_id":"%s","transcript_path":"%s","cwd":"%s","hook_event_name":"
   "$SESSION" "$STAGE/quiet.jsonl" "$STAGE/project" >"$STAGE/write.json"
 remember() { start none /dev/null plimsoll memory "$@" >/dev/null; }
 settled "plimsoll-post-tool memory" quiet.json
-row "monitor with a memory that is empty" "$(instructions "plimsoll-post-tool memory" quiet.json)" - 
+row "the same with a memory that is empty" "$(instructions "plimsoll-post-tool memory" quiet.json)" $((ORDINARY + 60000)) $((ORDINARY + 20000))
 for register in goal plan next constraints open_questions status; do
   remember set "$register" "What stands in the register $register of a session at work, in a line or two."
 done
 for chunk in 1 2 3 4 5 6 7; do remember alloc "chunk-$chunk" "$(head -c 1100 "$STAGE/quiet.jsonl")"; done
 settled "plimsoll-post-tool memory" quiet.json
-row "monitor with a memory of 8 KB, nothing new" "$(instructions "plimsoll-post-tool memory" quiet.json)" - 
+row "the same with a memory of 8 KB, nothing new" "$(instructions "plimsoll-post-tool memory" quiet.json)" $((ORDINARY + 60000))
 row "frame before a write to the memory" "$(instructions plimsoll-frame write.json)" 350000
 
 # 6 to 10 % above what each program is today: a library that slips in is seen, another path of the toolchain is not.
