@@ -56,7 +56,7 @@ fn play(world: &mut World, expected_at: &str) -> String {
     say(&mut terminal, &format!("Fix the parser with {} please", TOKEN.concat()));
     terminal.wait_for("sleep 3", SOON);
     say(&mut terminal, "And tell me what is missing");
-    terminal.wait_for("A handoff is ready. To go on in a fresh session: /clear, then: Continue from @", SOON);
+    terminal.wait_for("A handoff is ready. To go on in a fresh session: /clear, then: Continue from", SOON);
     terminal.wait_for(LAST_WORDS, SOON);
     say(&mut terminal, "/clear");
     terminal.wait_for("An earlier session left a handoff", SOON);

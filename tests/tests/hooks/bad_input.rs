@@ -437,6 +437,7 @@ fn a_hostile_session_id_names_no_file() {
             .into_keys()
             .filter(|path| !before.contains_key(path))
             .filter(|path| !path.starts_with(world.path(".claude/handoffs")))
+            .filter(|path| !path.starts_with(world.home().join(".local/state/plimsoll/unread")))
             .filter(|path| *path != world.path(".claude/plimsoll/journal.jsonl"))
             .collect();
         assert_eq!(new, Vec::<PathBuf>::new(), "{id:?}");

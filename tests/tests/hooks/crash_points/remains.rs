@@ -18,7 +18,9 @@ pub fn faults(stage: &Stage, mended: bool) -> Vec<String> {
             // The line that is being written when a program dies is whole or not there.
             Some("jsonl") => text.lines().all(is_json) && (text.is_empty() || text.ends_with('\n')),
             Some("md") if name.contains("/handoffs/") => {
-                text.starts_with("# ") && text.contains("Next step:")
+                // A run's ends with the notes, an ordinary session's with how to continue.
+                let has_end = text.contains("Next step:") || text.ends_with("before you build on it.\n");
+                text.starts_with("# ") && has_end
             }
             _ => true,
         };
