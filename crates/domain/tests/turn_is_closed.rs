@@ -20,7 +20,8 @@ fn libraries() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().to_owned()
 }
 
-/// The builds of a library: one for each set of features that something in the workspace asks for.
+/// The builds of a library, the newest first: one for each set of features that something in the workspace asks for, and
+/// those of older sources, which cargo leaves where they are.
 fn builds(name: &str) -> Vec<PathBuf> {
     let begins = format!("lib{name}-");
     let is_build = |path: &PathBuf| {
@@ -28,7 +29,9 @@ fn builds(name: &str) -> Vec<PathBuf> {
         file.starts_with(&begins) && file.ends_with(".rlib")
     };
     let entries = std::fs::read_dir(libraries()).unwrap();
-    entries.map(|entry| entry.unwrap().path()).filter(is_build).collect()
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).filter(is_build).collect();
+    found.sort_by_key(|path| std::cmp::Reverse(path.metadata().unwrap().modified().unwrap()));
+    found
 }
 
 /// The errors of a program that uses these builds, as the compiler's messages begin.

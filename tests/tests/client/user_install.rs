@@ -64,7 +64,7 @@ fn a_session_that_reaches_l2_leaves_nothing_in_the_project_but_what_its_tools_di
     assert!(world.read(&handoff).contains("made.txt"), "{}", world.read(&handoff));
     let results = requests.last().expect("requests").tool_results();
     assert!(
-        results[1].1.contains("## Context Status") && results[1].1.contains("| L2 (Checkpoint) |"),
+        results[1].1.contains("Context Status\n") && results[1].1.contains("L2 (Checkpoint)\n"),
         "{results:?}"
     );
     assert!(results[2].1.contains("echo made") && results[2].1.contains("Go on."), "{results:?}");
