@@ -109,10 +109,10 @@ impl<'a> Cell<'a> {
 /// The page, without the part about the harder nights.
 pub fn page(rows: &[Row], build: &str) -> String {
     let seeds: BTreeSet<u64> = rows.iter().map(|row| row.seed).collect();
-    let list: Vec<String> = seeds.iter().map(u64::to_string).collect();
+    let list = spans(&seeds.iter().copied().collect::<Vec<_>>());
     let page = HEAD.to_owned() + TAIL;
     page.replace("NIGHTS", &rows.len().to_string())
-        .replace("SEEDS", &if list.is_empty() { "none yet".to_owned() } else { list.join(", ") })
+        .replace("SEEDS", if list.is_empty() { "none yet" } else { &list })
         .replace("BUILD", build)
         .replace("RESULTS\n", &results(rows))
         .replace("TARGETS\n", &targets(rows))
@@ -120,6 +120,16 @@ pub fn page(rows: &[Row], build: &str) -> String {
         .replace("CHARACTERS\n", &characters())
         .replace("RULES\n", &rules())
         .replace("PRICES", &format!("{} for input, {} for what is written into the cache, {:.2} for what is read from it, {} for output", price::INPUT, price::CACHE_WRITE, price::CACHE_READ, price::OUTPUT))
+}
+
+/// Numbers in their order, neighbours put together.
+fn spans(numbers: &[u64]) -> String {
+    let spans = numbers.chunk_by(|one, next| one + 1 == *next).map(|span| match span {
+        [first, .., last] => format!("{first} to {last}"),
+        [one] => one.to_string(),
+        [] => String::new(),
+    });
+    spans.collect::<Vec<_>>().join(", ")
 }
 
 fn results(rows: &[Row]) -> String {
