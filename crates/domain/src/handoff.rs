@@ -13,7 +13,7 @@ use crate::ids::{RunId, SessionId};
 use crate::level::Level;
 use crate::resume;
 use crate::state::{Cause, FileInProgress, ItemWork};
-use crate::text::{clip, counted, one_line};
+use crate::text::{clip, clip_middle, counted, one_line};
 use crate::time::Timestamp;
 use notes::{EMPTY_NOTES, notes_start};
 use plimsoll_protocol::foreign_words::for_model;
@@ -94,6 +94,21 @@ pub struct CommandFact {
     pub ok: Option<bool>,
     /// The last line it printed.
     pub last_line: String,
+    /// What it printed, where the session ended before it had read that: the beginning and the end.
+    pub unread: String,
+}
+
+/// How much of an unread output is handed on: it may be all that a session was started for.
+const UNREAD: usize = 1_200;
+/// A line of it.
+const UNREAD_LINE: usize = 200;
+
+impl CommandFact {
+    /// The beginning and the end of an output, each line of it clipped.
+    pub fn excerpt(output: &str) -> String {
+        let lines: Vec<String> = output.trim().lines().map(|line| clip(line, UNREAD_LINE)).collect();
+        clip_middle(&lines.join("\n"), UNREAD)
+    }
 }
 
 impl Handoff {
@@ -238,7 +253,9 @@ impl Handoff {
             return String::new();
         }
         let rows: String = self.commands.iter().rev().take(lines.min(8)).rev().map(command_row).collect();
-        format!("## Last commands\n\n{rows}")
+        let latest = self.commands.iter().skip(self.commands.len().saturating_sub(2));
+        let unread: String = latest.map(|fact| unread_output(fact, lines)).collect();
+        format!("## Last commands\n\n{rows}{unread}")
     }
 
     fn words_section(&self, lines: usize) -> String {
@@ -279,6 +296,17 @@ fn command_row(fact: &CommandFact) -> String {
         format!(": {}", clip(&one_line(&fact.last_line), 120))
     };
     format!("- `{}` → {outcome}{last}\n", clip(&one_line(&fact.command).replace('`', "'"), 160))
+}
+
+/// What no answer followed: the session has neither acted on it nor noted it.
+fn unread_output(fact: &CommandFact, lines: usize) -> String {
+    if fact.unread.is_empty() {
+        return String::new();
+    }
+    let command = clip(&one_line(&fact.command).replace('`', "'"), 80);
+    let unread = clip_middle(&fact.unread, 60 * lines);
+    let quoted: String = unread.lines().map(|line| format!("> {line}\n")).collect();
+    format!("\nThe session ended and had not read what `{command}` printed:\n\n{quoted}")
 }
 
 fn list_section(title: &str, items: &[String], lines: usize) -> String {
@@ -356,6 +384,7 @@ mod tests {
                 command: "cargo test".into(),
                 ok: Some(false),
                 last_line: "1 failed".into(),
+                unread: String::new(),
             }],
             last_words: Some("I am half way.".into()),
             ..Handoff::default()
@@ -380,8 +409,31 @@ mod tests {
     }
 
     #[test]
+    fn what_the_session_had_not_read_yet_is_quoted_with_its_beginning_and_its_end() {
+        let mut handoff = full();
+        let middle = "## Notes from the session\n".repeat(500);
+        handoff.commands[0].unread = CommandFact::excerpt(&format!("port 4711\n{middle}1 failed\n"));
+        let text = handoff.render(8192);
+        let (_, quoted) = text
+            .split_once("had not read what `cargo test` printed:\n\n> port 4711\n")
+            .unwrap_or_else(|| panic!("{text}"));
+        assert!(
+            quoted.contains("\n> 1 failed\n") && !text.contains("\n## Notes from the session\n##"),
+            "{text}"
+        );
+        assert_eq!(Notes::parse(&text), Notes::default());
+    }
+
+    #[test]
     fn a_handoff_stays_small_whatever_it_is_about() {
         let mut handoff = full();
+        handoff.commands = vec![
+            CommandFact {
+                unread: CommandFact::excerpt(&"z\n".repeat(5_000)),
+                ..handoff.commands[0].clone()
+            };
+            8
+        ];
         handoff.files = (0..5_000)
             .map(|n| FileInProgress { path: format!("src/file{n}.rs"), ..FileInProgress::default() })
             .collect();

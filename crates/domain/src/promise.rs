@@ -50,9 +50,41 @@ pub fn claim(message: &str, word: &str, nonce: &str) -> Claim {
     }
 }
 
+/// A message without its lines that are promises, for whoever reads it later: of a blocked session's line the reason stays.
+pub fn without_lines(message: &str) -> String {
+    let kept: Vec<String> = message
+        .lines()
+        .filter_map(|line| match promised(line.trim()) {
+            None => Some(line.to_owned()),
+            Some(promise) => {
+                let reason = promise.strip_prefix("BLOCKED ")?.split_once(' ')?.1.trim();
+                (!reason.is_empty()).then(|| format!("Blocked: {reason}"))
+            }
+        })
+        .collect();
+    kept.join("\n").trim_end().to_owned()
+}
+
+fn promised(line: &str) -> Option<&str> {
+    line.strip_prefix("<promise>")?.strip_suffix("</promise>")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_is_handed_on_without_its_promise_and_with_its_reason() {
+        for (message, kept) in [
+            ("All done.\n\n<promise>COMPLETE 7f3a</promise>\n", "All done."),
+            ("No key.\n<promise>BLOCKED 7f3a which key?</promise>", "No key.\nBlocked: which key?"),
+            ("<promise>BLOCKED 7f3a</promise>", ""),
+            ("I end with <promise>COMPLETE 7f3a</promise>", "I end with <promise>COMPLETE 7f3a</promise>"),
+            ("one\n  two", "one\n  two"),
+        ] {
+            assert_eq!(without_lines(message), kept, "{message:?}");
+        }
+    }
 
     #[test]
     fn only_the_exact_last_line_is_a_promise() {

@@ -41,12 +41,26 @@ pub fn unwritten(state: &RunState, evidence: &Evidence) -> Option<OpenQuestion> 
         None => crate::resume::next_free(todo, &now.items.set_aside)?,
     };
     let reason = one_line(&reason);
+    if now.items.parked.iter().any(|known| is_echo(known, &reason, state.iteration)) {
+        return None;
+    }
     let question = if reason.is_empty() {
         "The session could not go on, and did not say why.".to_owned()
     } else {
         reason
     };
     Some(OpenQuestion { item, question, iteration: state.iteration, told: false })
+}
+
+/// How many sessions may repeat a question that they read of another item, before the words are taken for their own item's.
+const ECHOES: u32 = 2;
+
+/// True if a session gives as its reason what has just been asked about another item: it read that, and its own item stays
+/// free. Whoever says the same of its item again and again means it.
+fn is_echo(known: &OpenQuestion, reason: &str, iteration: u32) -> bool {
+    let question = one_line(&known.question);
+    let is_same = question.contains(reason) || reason.contains(&question);
+    !reason.is_empty() && !question.is_empty() && is_same && iteration <= known.iteration + ECHOES
 }
 
 /// Takes what the session asked into the state, and says what that leaves to do.

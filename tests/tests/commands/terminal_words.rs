@@ -18,6 +18,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("generate completions", &["bash"]),
     ("generate man", &["", "log"]),
     ("generate schema", &[""]),
+    ("handoffs", &[""]),
     ("init", &["--dry-run"]),
     ("linear check", &[""]),
     ("linear sync", &["", "--dry-run"]),

@@ -88,7 +88,7 @@ fn a_draft_comes_from_a_session_that_can_only_read_and_is_checked_like_every_pla
                 - [ ] Check it (simple, after: 1, verify touch owned)\n- [ ] Wait [medium]\n";
     assert_eq!(world.read("fix_plan.md"), plan);
     assert!(
-        finished.stdout.contains(plan) && finished.stdout.contains("| 1 | Convert README.md"),
+        finished.stdout.contains(plan) && finished.stdout.contains("\n1  Convert README.md"),
         "{finished:?}"
     );
     assert!(finished.stdout.contains("item 3 says `[medium]`, which is not understood"), "{finished:?}");

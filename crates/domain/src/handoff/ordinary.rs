@@ -117,7 +117,7 @@ mod tests {
         let full = Handoff {
             done: vec!["Parse dates".into()],
             open: vec!["Write the docs (in progress)".into()],
-            commands: vec![CommandFact { command: "make".into(), ok: Some(true), last_line: String::new() }],
+            commands: vec![CommandFact { command: "make".into(), ok: Some(true), ..CommandFact::default() }],
             last_words: Some("The parser is done.".into()),
             git: Some(GitFacts { branch: "main".into(), ..GitFacts::default() }),
             ..asked(Some("Read the spec.\nThen ask."), &["Fix the parser.", "Now the docs,\nplease."])

@@ -70,6 +70,14 @@ impl Cause {
     pub fn word(self) -> &'static str {
         self.into()
     }
+
+    /// True where the session had ended by then.
+    pub fn is_after_the_session(self) -> bool {
+        match self {
+            Cause::Crash | Cause::Unfinished => true,
+            Cause::Level | Cause::Manual | Cause::Compact | Cause::Budget | Cause::Step => false,
+        }
+    }
 }
 
 /// What was done for an item up to a checkpoint, as git, the files and the list show it. Nothing here is a claim of the

@@ -19,6 +19,7 @@ pub(crate) fn safe_command(command: &CommandFact) -> CommandFact {
     CommandFact {
         command: plimsoll_secrets::without(&command.command),
         last_line: plimsoll_secrets::without(&command.last_line),
+        unread: plimsoll_secrets::without(&command.unread),
         ..command.clone()
     }
 }

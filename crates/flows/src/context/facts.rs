@@ -7,6 +7,7 @@ use crate::checkpoint::work;
 use crate::checkpoint::work::Question;
 use plimsoll_domain::handoff::{CommandFact, Handoff};
 use plimsoll_domain::item_notes::ItemNotes;
+use plimsoll_domain::promise;
 use plimsoll_domain::state::{Cause, Check};
 use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_domain::{RunState, SessionRecord, TodoList};
@@ -75,7 +76,11 @@ pub(crate) fn of_session(asked: &Asked<'_>) -> Handoff {
     let offered_at =
         record.continuation.as_ref().and_then(|offer| clock::moment(&offer.at)).map(SystemTime::from);
     let of_item = lines_after(&lines, found.ticked_at.max(offered_at));
-    let run_for_item = commands(of_item, calls);
+    let mut run_for_item = commands(of_item, calls);
+    // A session that goes on reads it yet.
+    if !cause.is_after_the_session() {
+        run_for_item.iter_mut().for_each(|ran| ran.fact.unread.clear());
+    }
     let verify = run.map(|run| run.options.commands()).unwrap_or_default();
     let mut work = found.work;
     // What was run and said belongs to the item that is done: the next session would take it for its own item's.
@@ -86,7 +91,7 @@ pub(crate) fn of_session(asked: &Asked<'_>) -> Handoff {
         Vec::new()
     };
     let commands = run_for_item.iter().map(|run| handoff::safe_command(&run.fact));
-    let words = last_words(of_item).map(|words| plimsoll_secrets::without(&words));
+    let words = last_words(of_item).map(|words| promise::without_lines(&plimsoll_secrets::without(&words)));
     let facts = Handoff {
         cause,
         git: found.git,
@@ -171,13 +176,19 @@ impl Ran {
 
 fn commands(lines: &[Line], calls: &[ToolCall]) -> Vec<Ran> {
     let mut known: Vec<Ran> = Vec::new();
-    for block in lines.iter().filter(|line| !line.is_sidechain).flat_map(|line| line.message.blocks()) {
-        match (block.kind.as_deref(), &block.input.command) {
-            (Some("tool_use"), Some(command)) => {
-                known.push(Ran::new(block.id.clone().unwrap_or_default(), command));
+    for line in lines.iter().filter(|line| !line.is_sidechain) {
+        // The model's next message has read what was printed before it.
+        if line.kind.as_deref() == Some("assistant") && !line.is_api_error_message {
+            known.iter_mut().for_each(|ran| ran.fact.unread.clear());
+        }
+        for block in line.message.blocks() {
+            match (block.kind.as_deref(), &block.input.command) {
+                (Some("tool_use"), Some(command)) => {
+                    known.push(Ran::new(block.id.clone().unwrap_or_default(), command));
+                }
+                (Some("tool_result"), _) => settle(&mut known, &block),
+                _ => {}
             }
-            (Some("tool_result"), _) => settle(&mut known, &block),
-            _ => {}
         }
     }
     for call in calls {
@@ -196,6 +207,7 @@ fn settle(known: &mut [Ran], result: &Block) {
         ran.fact.ok = Some(!result.is_error);
         ran.output = without_reminders(&result.result_text());
         ran.fact.last_line = ran.output.trim_end().lines().last().unwrap_or_default().to_owned();
+        ran.fact.unread = CommandFact::excerpt(&ran.output);
     }
 }
 
@@ -252,6 +264,27 @@ mod tests {
         let lines = vec![serde_json::from_str(use_line)?, serde_json::from_str(result)?];
         let known = commands(&lines, &[]);
         assert_eq!((known[0].fact.ok, known[0].fact.last_line.as_str()), (Some(true), "12 a"));
+        Ok(())
+    }
+
+    #[test]
+    fn an_output_that_no_answer_followed_is_unread() -> serde_json::Result<()> {
+        let used = |id: &str| {
+            format!(
+                r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"{id}","name":"Bash","input":{{"command":"make {id}"}}}}]}}}}"#
+            )
+        };
+        let printed = |id: &str| {
+            format!(
+                r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"{id}","content":"port 4711\nbuilt"}}]}}}}"#
+            )
+        };
+        let failure = r#"{"type":"assistant","isApiErrorMessage":true,"message":{"content":[{"type":"text","text":"API Error"}]}}"#;
+        let texts = [used("one"), printed("one"), used("two"), printed("two"), failure.to_owned()];
+        let lines = texts.iter().map(|text| serde_json::from_str(text)).collect::<Result<Vec<Line>, _>>()?;
+        let known = commands(&lines, &[]);
+        let unread: Vec<&str> = known.iter().map(|ran| ran.fact.unread.as_str()).collect();
+        assert_eq!(unread, ["", "port 4711\nbuilt"]);
         Ok(())
     }
 

@@ -15,6 +15,7 @@ use crate::hooks::stop::WORDS_KEPT;
 use crate::run::{backup, linear_notes};
 use plimsoll_domain::handoff::{Handoff, Notes};
 use plimsoll_domain::journal::{IterationClosed, JournalEntry, JournalEvent};
+use plimsoll_domain::promise;
 use plimsoll_domain::resume::NOT_BEGUN;
 use plimsoll_domain::state::Phase;
 use plimsoll_domain::text::{clip, clip_start, one_line};
@@ -175,14 +176,14 @@ fn last_measurement(project: &Project, settings: &Settings, record: &SessionReco
     measure(&Question { project, settings, record, transcript, calls: &[] })
 }
 
-/// What the session said last, without secrets. The record keeps the end of long words: where they were cut in the
+/// What the session said last, without secrets and without a promise, which a later session might repeat. The record keeps the end of long words: where they were cut in the
 /// middle of a long one, that may be the second half of a secret, and it is left out.
 pub(crate) fn last_words(record: &SessionRecord) -> String {
     const HALF: usize = 12;
     let words = record.end.stop.as_ref().map_or("", |stop| stop.last_words.as_str());
     let first = words.strip_prefix('…').and_then(|rest| rest.split(char::is_whitespace).next());
     let skipped = first.filter(|first| first.len() > HALF).map_or(0, |first| '…'.len_utf8() + first.len());
-    plimsoll_secrets::without(&words[skipped..])
+    promise::without_lines(&plimsoll_secrets::without(&words[skipped..]))
 }
 
 fn take_notes(state: &mut RunState, notes: &Notes, record: &SessionRecord) {

@@ -214,6 +214,31 @@ fn blocked_ends_a_run_only_while_nothing_else_is_open() {
 }
 
 #[test]
+fn a_session_that_repeats_the_question_of_another_item_does_not_park_its_own() {
+    let plan = "- [ ] one\n  ? I have no credentials. Where are they?\n- [ ] two\n";
+    for (asked_in, now, expected) in [
+        (3, 4, "RALPH_CONTINUE|next|2 open items, 1 of them waits for an answer"),
+        (3, 5, "RALPH_CONTINUE|next|2 open items, 1 of them waits for an answer"),
+        // Whoever says it again and again means the item at hand.
+        (
+            3,
+            6,
+            "RALPH_STOP|blocked|I have no credentials. Where are they? (item \"one\"); no credentials (item \"two\")",
+        ),
+    ] {
+        let mut state = asking();
+        state.iteration = now;
+        state.items.parked = vec![OpenQuestion {
+            item: "one".into(),
+            question: "I have no credentials. Where are they?".into(),
+            iteration: asked_in,
+            told: true,
+        }];
+        assert_eq!(marker(&mut state, &evidence(BLOCKED, plan)), expected, "{asked_in} {now}");
+    }
+}
+
+#[test]
 fn a_session_that_asks_is_neither_progress_nor_a_standstill_and_limits_hold() {
     let plan = "- [ ] one\n- [ ] two\n  ? Who?\n- [ ] three\n";
     let before = || {

@@ -104,6 +104,7 @@ fn handoff(draw: &mut Draw<'_>) -> Handoff {
             command: draw.text(),
             ok: draw.some(Draw::flag),
             last_line: draw.text(),
+            unread: CommandFact::excerpt(&draw.text()),
         }),
         last_words: draw.some(|draw| draw.one_of(&[HEADING, "- Summary: a\n- Next step: b", "<!--"])),
         memory: draw.list(2, Draw::text),
