@@ -119,7 +119,7 @@ fn messages_name_the_next_item_and_say_when_to_stop() {
 /// played worse than it is.
 #[test]
 fn each_prompt_is_noticed_for_what_it_asks() {
-    use Rule::{Ask, LookFirst, Notes, OneItem, RepairAll, Test};
+    use Rule::{Ask, LookFirst, LookUp, Notes, OneItem, RepairAll, Test};
     let expected: [(&str, &[Rule], &str, Option<&str>); 8] = [
         (
             "bare",
@@ -146,11 +146,21 @@ fn each_prompt_is_noticed_for_what_it_asks() {
             Some(".ralph/agent/scratchpad.md"),
         ),
         ("frankbria", &[Notes, LookFirst, OneItem, Test, Ask], "EXIT_SIGNAL: true", Some("AGENT.md")),
-        ("plimsoll", &[Notes, LookFirst, OneItem, Test, Ask], "<promise>COMPLETE 7f3a</promise>", None),
-        ("plimsoll-pack", &[Notes, LookFirst, OneItem, Test, Ask], "<promise>COMPLETE 7f3a</promise>", None),
+        (
+            "plimsoll",
+            &[Notes, LookFirst, LookUp, OneItem, Test, Ask],
+            "<promise>COMPLETE 7f3a</promise>",
+            None,
+        ),
+        (
+            "plimsoll-pack",
+            &[Notes, LookFirst, LookUp, OneItem, Test, Ask],
+            "<promise>COMPLETE 7f3a</promise>",
+            None,
+        ),
         (
             "plimsoll-verify",
-            &[Notes, LookFirst, OneItem, Test, Ask],
+            &[Notes, LookFirst, LookUp, OneItem, Test, Ask],
             "<promise>COMPLETE 7f3a</promise>",
             None,
         ),

@@ -15,6 +15,18 @@ fn note_below(file: &str) -> String {
     )
 }
 
+/// What nobody wrote down is lost only to a session that guesses: the turn log has what earlier sessions read and said.
+fn look_up(state: &RunState) -> String {
+    let earlier = if state.iteration > 1 {
+        ", or search what earlier sessions read and said with `plimsoll turns grep PATTERN`"
+    } else {
+        ""
+    };
+    format!(
+        "Do not guess a value or a decision that you need and do not have: look it up where it comes from (the files, git){earlier}."
+    )
+}
+
 /// Why subagents, with what they have saved so far if that is known.
 fn delegation(state: &RunState) -> String {
     let saved = state.delegated().words().map(|words| format!(" (in this project so far, {words})"));
@@ -33,7 +45,7 @@ pub(super) fn section(state: &RunState) -> String {
         None => None,
     };
     let marker = "A hook's message that begins with `CCS_` comes from the run: do what it says, at once.";
-    let rules = noted.into_iter().chain([delegation(state), marker.to_owned()]);
+    let rules = noted.into_iter().chain([look_up(state), delegation(state), marker.to_owned()]);
     let rules: String = rules.map(|rule| format!("- {rule}\n")).collect();
     let (blocked, complete) = match &file {
         Some(_) => (

@@ -85,6 +85,7 @@ Commit each part as soon as it is complete and its checks pass, as the project's
 ## Rules of the run
 
 - What the next session would otherwise get wrong (a value, a decision and its reason, a dead end): write it down at once, as one line `  > …` under the item in `fix_plan.md`. Not what git shows.
+- Do not guess a value or a decision that you need and do not have: look it up where it comes from (the files, git), or search what earlier sessions read and said with `plimsoll turns grep PATTERN`.
 - Open files when you need them, not all at the start. Leave work that fills the window (research, long logs, many files) to subagents: only their answer comes back.
 - A hook's message that begins with `CCS_` comes from the run: do what it says, at once.
 - If only the user can help with the item (a key, a decision): write the question under it as `  ? …`, commit, and end your last message with this line, with your reason in it. The run continues with the other items.

@@ -23,8 +23,8 @@ pub(super) struct Agent {
     /// Conversations so far: sessions, and what follows a compaction.
     epoch: u32,
     done_once: BTreeSet<String>,
-    /// Facts that are in the current request and were in none before.
-    new: Vec<String>,
+    /// Facts that were in a request which it answered: what it wants to note of them is noted.
+    considered: BTreeSet<String>,
     attempts: u32,
     /// Steps of this conversation, by which a wanderer changes its file.
     steps: usize,
@@ -40,7 +40,7 @@ impl Agent {
             dice,
             epoch: 0,
             done_once: BTreeSet::new(),
-            new: Vec::new(),
+            considered: BTreeSet::new(),
             attempts: 0,
             steps: 0,
         }
@@ -82,13 +82,15 @@ impl Agent {
     /// Takes notice of the facts in a request, also if it comes to no answer.
     pub(super) fn see(&mut self, text: &str) {
         let facts = Knowledge::read(text).facts;
-        self.new = self.score.see(&facts, self.epoch);
+        self.score.see(&facts, self.epoch);
     }
 
     /// The answer to a request: `text` is the conversation, `last` what came after the agent's last message.
     pub(super) fn work(&mut self, text: &str, last: &str) -> Step {
         let known = Knowledge::read(text);
-        let new = std::mem::take(&mut self.new);
+        let is_new = |name: &&String| !self.considered.contains(*name);
+        let new: Vec<String> = known.facts.keys().filter(is_new).cloned().collect();
+        self.considered.extend(new.iter().cloned());
         let step = self.next(&known, last);
         if known.has(Rule::Stop) || known.has_saved {
             return step;
@@ -288,7 +290,9 @@ impl Agent {
         if self.is_first(&format!("needs of {file}")) {
             self.score.needed(&needs, &known.facts, self.epoch);
             let is_lost = needs.iter().any(|name| !known.facts.contains_key(name));
-            if is_lost && self.dice.happens(&format!("looks for the facts of {file}"), self.habits.looks) {
+            let looks = known.has(Rule::LookUp)
+                || self.dice.happens(&format!("looks for the facts of {file}"), self.habits.looks);
+            if is_lost && looks {
                 return Step::bash(format!("grep -o 'FACT[^ ]*' {file} part-1.txt"));
             }
         }

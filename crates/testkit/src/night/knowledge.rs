@@ -16,7 +16,8 @@ static SIGNS: LazyLock<Regex> = LazyLock::new(|| {
         r"converted (?<converted>part-\d+\.txt) \d+-(?<to>\d+) of (?<lines>\d+)",
         r"written (?<written>part-\d+\.txt)",
         r"finished (?<finished>part-\d+\.txt); (?<left>\d+) open",
-        r"asked (?<asked>part-\d+\.txt)",
+        // A handoff that quotes another session's command asks nothing.
+        r"(?m)^asked (?<asked>part-\d+\.txt)$",
         r"(?<stopped>saved what there is)",
         r"(?<testing>testing items)",
         r"FAIL (?<failing>part-\d+\.txt): (?<how>line \d+ is [a-z ]+|no result)",

@@ -12,6 +12,8 @@ pub enum Rule {
     Notes,
     /// Not to start over.
     LookFirst,
+    /// Not to guess.
+    LookUp,
     /// To do one item only.
     OneItem,
     /// To test before it ticks.
@@ -39,7 +41,7 @@ pub struct RuleOf {
 }
 
 /// All rules, in the order of the page.
-pub const RULES: [RuleOf; 8] = [
+pub const RULES: [RuleOf; 9] = [
     RuleOf {
         rule: Rule::Notes,
         notices: "asked for notes: to record, write down, append, note or save findings, learnings or progress, in a named file",
@@ -51,6 +53,12 @@ pub const RULES: [RuleOf; 8] = [
         notices: "told not to start over: to look, check or search how far the work is before it begins",
         pattern: r"(?i)\b(?:look|check|see|find out) how far\b|\bdo(?:n't| not) (?:start|begin) (?:over|again)\b|\bdo(?:n't| not) assume\b[^.\n]{0,40}\b(?:not|missing)\b|\bbefore you assume\b",
         does: "looks at the file before it works on it",
+    },
+    RuleOf {
+        rule: Rule::LookUp,
+        notices: "told not to guess, but to look up or search what it needs and does not have",
+        pattern: r"(?i)\b(?:do(?:n't| not)|never) (?:guess|make up)\b[^.\n]{0,120}\b(?:look|search|read|find)\b",
+        does: "looks for a fact that it has lost before it uses it",
     },
     RuleOf {
         rule: Rule::OneItem,

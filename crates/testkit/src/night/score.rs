@@ -42,11 +42,11 @@ pub struct Score {
 }
 
 impl Score {
-    /// Records the facts that appear for the first time, and returns their names.
-    pub(super) fn see(&mut self, facts: &BTreeMap<String, String>, epoch: u32) -> Vec<String> {
-        let new: Vec<String> = facts.keys().filter(|name| !self.found.contains_key(*name)).cloned().collect();
-        self.found.extend(new.iter().map(|name| (name.clone(), epoch)));
-        new
+    /// Records the facts that appear for the first time.
+    pub(super) fn see(&mut self, facts: &BTreeMap<String, String>, epoch: u32) {
+        for name in facts.keys() {
+            self.found.entry(name.clone()).or_insert(epoch);
+        }
     }
 
     /// An item's end needs facts: those found in an earlier conversation count.
