@@ -23,6 +23,7 @@
 //! ```
 
 pub mod authority;
+pub mod board;
 pub mod breaker;
 pub mod claims;
 mod continue_kind;
@@ -31,6 +32,7 @@ pub mod fault;
 pub mod forecast;
 pub mod handoff;
 pub mod ids;
+pub mod item_area;
 pub mod item_check;
 pub mod item_model;
 pub mod item_notes;

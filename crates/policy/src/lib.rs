@@ -2,9 +2,9 @@
 //! here, or in the settings' defaults, with its reason.
 //!
 //! The caller gathers facts (`store`, `launcher`), asks, and acts on the answer; a decision is a value with its reason, such as
-//! [`monitor::Action`] or a `Verdict`. Five things change what they are given, because a decision and its counters belong
+//! [`monitor::Action`] or a `Verdict`. Six things change what they are given, because a decision and its counters belong
 //! together: [`gate::gate`], [`breaker`], [`ticks`] and [`resume::for_next`] change the run's state, [`monitor::monitor`] a
-//! session's record. The caller passes a copy, or the one it read under the file's lock, and writes it; nothing here does.
+//! session's record, [`workers`] the board of a parallel run. The caller passes a copy, or the one it read under the file's lock, and writes it; nothing here does.
 //! `foreign::note_…` changes another program's document in the same way.
 //!
 //! `Result` is in two places: [`frames::may`], why a conversation may not change a frame, which the model reads; and
@@ -65,3 +65,4 @@ pub mod todo_list;
 pub mod turns;
 pub mod window;
 pub mod words;
+pub mod workers;

@@ -12,7 +12,7 @@ pub(crate) fn renumbered(item: &str, new_number: impl Fn(usize) -> usize) -> Str
 }
 
 /// The numbers behind `after:` in an item, and their positions: `(after: 2, 3)`, `after: #2 and 3`.
-pub(super) fn after_numbers(item: &str) -> Vec<(Range<usize>, usize)> {
+pub(crate) fn after_numbers(item: &str) -> Vec<(Range<usize>, usize)> {
     // A command may hold the word, too.
     let lower = plimsoll_domain::item_check::words(item).to_ascii_lowercase();
     let is_word = |place: &usize| !lower[..*place].ends_with(char::is_alphanumeric);
