@@ -17,6 +17,7 @@ mod monitor;
 mod old_spelling;
 mod plan;
 mod prompt;
+mod prune;
 mod query;
 mod report;
 mod run;
@@ -127,6 +128,8 @@ pub(crate) enum Verb {
     WithContext(with_context::WithContextArguments),
     /// Query state, journal, turns or memory with a jq program
     Query(query::QueryArguments),
+    /// Remove old sessions, handoffs and output of runs
+    Prune(prune::PruneArguments),
     /// Deliver a run's notes to Linear, or check whether they would arrive
     Linear(linear::LinearArguments),
     /// Watch a whole run with the real client and a scripted model: no key, no network
@@ -141,7 +144,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("See", &["status", "log", "report", "context", "handoffs", "plan", "answer", "turns"]),
     ("Set up", &["init", "uninstall", "doctor", "statusline"]),
     ("For the agent and for scripts", &["checkpoint", "memory", "monitor", "prompt", "with-context"]),
-    ("Data", &["query"]),
+    ("Data", &["query", "prune"]),
     ("Also", &["linear", "demo", "generate", "help"]),
 ];
 
@@ -190,6 +193,7 @@ impl Verb {
             Verb::Log(arguments) => log::log(&arguments),
             Verb::Report(arguments) => report::report(&arguments),
             Verb::Query(arguments) => query::query(&arguments),
+            Verb::Prune(arguments) => prune::prune(&arguments),
             Verb::Turns(arguments) => turns::turns(&arguments),
             Verb::Memory(arguments) => memory::memory(&arguments),
             Verb::Handoffs(arguments) => handoffs::handoffs(&arguments),

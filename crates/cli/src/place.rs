@@ -43,6 +43,7 @@ fn asks_for_the_project(verb: &Verb) -> bool {
         | Verb::Report(_)
         | Verb::Plan(_)
         | Verb::Answer(_)
+        | Verb::Prune(_)
         | Verb::Doctor(_) => true,
         Verb::Init(_)
         | Verb::Uninstall(_)

@@ -20,6 +20,10 @@ pub(crate) enum ValueError {
     Percent,
     #[error("a duration such as 30m or 90s (a bare number is minutes, 0 is never)")]
     Duration,
+    #[error("a duration such as 30d or 12h")]
+    Age,
+    #[error("a size such as 500M or 2G")]
+    Bytes,
     #[error("a time such as 07:00 or \"2026-01-07 07:00\", or a duration such as 8h or 90m")]
     Deadline,
     #[error("{0} is in the past")]
@@ -87,6 +91,28 @@ pub(crate) fn seconds(text: &str) -> Result<u64, ValueError> {
     humantime::parse_duration(text).map(|duration| duration.as_secs()).map_err(|_| ValueError::Duration)
 }
 
+/// How long ago, in whole seconds: `30d`, `12h`. A bare number says no unit, and what is asked for cannot be undone.
+pub(crate) fn age(text: &str) -> Result<u64, ValueError> {
+    humantime::parse_duration(text).map(|duration| duration.as_secs()).map_err(|_| ValueError::Age)
+}
+
+/// Bytes: `500M`, `2G`, `1.5GB`; a thousand of each make the next.
+pub(crate) fn bytes(text: &str) -> Result<u64, ValueError> {
+    let (number, unit) = match text.char_indices().find(|(_, letter)| letter.is_ascii_alphabetic()) {
+        Some((place, _)) => text.split_at(place),
+        None => return Err(ValueError::Bytes),
+    };
+    let factor = match unit.trim_end_matches(['B', 'b']).to_ascii_uppercase().as_str() {
+        "K" => Some(1e3),
+        "M" => Some(1e6),
+        "G" => Some(1e9),
+        "T" => Some(1e12),
+        _ => None,
+    };
+    let amount = number.trim().parse::<f64>().ok().zip(factor).map(|(number, factor)| number * factor);
+    amount.filter(|amount| (0.0..1e18).contains(amount)).map(|amount| amount as u64).ok_or(ValueError::Bytes)
+}
+
 /// A moment to come, as it stands in the state: `07:00`, `2026-01-07 07:00`, RFC 3339, or so long from now (`8h`).
 pub(crate) fn deadline(text: &str) -> Result<Timestamp, ValueError> {
     let now = clock::now();
@@ -148,6 +174,14 @@ mod tests {
     #[test]
     fn amounts_are_read_as_people_write_them() {
         assert_eq!((dollars("12.5"), dollars("$3")), (Ok(12.5), Ok(3.0)));
+        assert_eq!(
+            (bytes("2G"), bytes("1.5 MB"), age("30d")),
+            (Ok(2_000_000_000), Ok(1_500_000), Ok(2_592_000))
+        );
+        for wrong in ["2", "", "G", "-1G", "2X", "NaNG"] {
+            assert_eq!(bytes(wrong), Err(ValueError::Bytes), "{wrong}");
+        }
+        assert_eq!((age("30"), age("soon")), (Err(ValueError::Age), Err(ValueError::Age)));
         for wrong in ["", "0", "-1", "NaN", "inf", "12 EUR"] {
             assert!(dollars(wrong).is_err(), "{wrong}");
         }

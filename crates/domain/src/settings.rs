@@ -55,6 +55,9 @@ pub struct Settings {
     /// Notes in Linear: one comment per run, updated at each checkpoint and at the end. Without an issue nothing is sent.
     /// See docs/linear.md.
     pub linear: Linear,
+    /// How much of what is recorded is kept. Without either value nothing is ever deleted. See `plimsoll prune --help`.
+    #[serde(skip_serializing_if = "Keep::is_everything")]
+    pub keep: Keep,
     /// The appearance of the status line. `plimsoll statusline explain` shows each segment's fields, value and source.
     pub statusline: crate::statusline::StatusLine,
     /// Any of these settings for one project, by the project's folder (absolute, or from ~/). Ignored in a project's file.
@@ -105,6 +108,26 @@ impl Models {
     fn problem(&self) -> Option<String> {
         let wrong = self.named().find(|name| !item_model::is_name(name))?;
         Some(format!("models: {wrong:?} is no model's name"))
+    }
+}
+
+/// How much of what is recorded is kept: what exceeds it is removed when a session ends. Records of a run that is not over, of an
+/// open session, and handoffs that no session has read always stay.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct Keep {
+    /// Sessions, handoffs and output of runs that were last written longer ago than this many days are removed. Ignored in a
+    /// project's file.
+    pub days: Option<u64>,
+    /// The oldest are removed until the records of a project take no more than this. Ignored in a project's file.
+    pub megabytes: Option<u64>,
+}
+
+impl Keep {
+    /// True where nothing is ever deleted.
+    pub fn is_everything(&self) -> bool {
+        *self == Keep::default()
     }
 }
 
@@ -239,6 +262,7 @@ impl Default for Settings {
             breaker: BreakerLimits::default(),
             thrash: Thrash::default(),
             linear: Linear::default(),
+            keep: Keep::default(),
             statusline: crate::statusline::StatusLine::default(),
             projects: std::collections::BTreeMap::new(),
         }

@@ -135,6 +135,15 @@ pub fn tokens(number: u64) -> String {
     }
 }
 
+/// Bytes as shown to the user: `12 KB`, `3.4 MB`, `1.2 GB`.
+pub fn bytes(number: u64) -> String {
+    match number {
+        1_000_000_000.. => format!("{:.1} GB", number as f64 / 1e9),
+        1_000_000.. => format!("{:.1} MB", number as f64 / 1e6),
+        _ => format!("{} KB", number / 1_000),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

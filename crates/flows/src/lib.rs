@@ -2,7 +2,7 @@
 //! (store), respond (protocol's reply).
 //!
 //! [`hooks`] has one file per hook program, [`run`] the life of an unattended run. [`context`] measures, [`checkpoint`] writes
-//! handoffs, [`handoffs`] lists them, [`turns`] records, [`memory`] shows the working memory, [`linear`] has notes delivered, [`install`] and
+//! handoffs, [`handoffs`] lists them, [`keeping`] removes old records, [`turns`] records, [`memory`] shows the working memory, [`linear`] has notes delivered, [`install`] and
 //! [`doctor`] set up and check. Below them stand the hook's input ([`hook_invocation`]), its answer ([`hook_response`]) and a
 //! session's end ([`session_result`]), so that hooks and runs share them without knowing each other's files.
 //!
@@ -22,6 +22,7 @@ pub mod hook_invocation;
 pub mod hook_response;
 pub mod hooks;
 pub mod install;
+pub mod keeping;
 pub mod linear;
 pub mod memory;
 mod our_files;

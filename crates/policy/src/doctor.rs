@@ -14,7 +14,7 @@ mod settings;
 mod window;
 
 pub use client::ClientFacts;
-pub use disk::{DiskFacts, FileSystem, Folder, Lock};
+pub use disk::{DiskFacts, FileSystem, Folder, Lock, RecordedBytes};
 pub use faults::{ClientFault, FaultFacts};
 pub use linear::{LinearFacts, LinearProgram};
 pub use loops::{KNOWN_STATE_FILES, LoopFacts, StopHook};

@@ -50,6 +50,7 @@ pub mod monitor;
 pub mod pack;
 pub mod pause;
 pub mod plan;
+pub mod prune;
 pub mod questions;
 pub mod records_location;
 pub mod reset_clock;

@@ -27,6 +27,7 @@ pub mod lock;
 pub mod memory;
 pub mod outbox;
 mod plain;
+pub mod records;
 pub mod sessions;
 pub mod state_file;
 pub mod tail;

@@ -35,6 +35,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("monitor", &[""]),
     ("plan", &["", "--todo HOSTILE", "--fix --yes", "--fix --yes --todo lookalikes.md"]),
     ("prompt", &[""]),
+    ("prune", &["--older-than 30d --dry-run"]),
     (
         "query",
         &[".", "-c .", "--on journal .", "--on memory .", "--on turns -c .", "HOSTILE", "error(\"HOSTILE\")"],

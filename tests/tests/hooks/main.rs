@@ -12,6 +12,7 @@ mod noted;
 mod offer;
 mod one_process;
 mod project_root;
+mod prune;
 mod reading;
 mod reading_pairs;
 mod statusline;

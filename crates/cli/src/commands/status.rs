@@ -15,9 +15,10 @@ use crate::{console, foreign_state};
 use clap::Args;
 use plimsoll_domain::forecast::Outlook;
 use plimsoll_domain::state::Phase;
-use plimsoll_domain::{RunState, SessionRecord};
+use plimsoll_domain::{RunState, SessionRecord, text};
 use plimsoll_flows::context::forecast;
 use plimsoll_flows::context::measure::{Question, measure};
+use plimsoll_flows::keeping;
 use plimsoll_flows::run::questions;
 use plimsoll_launcher::process::{Identity, is_alive};
 use plimsoll_store::{Project, clock, config, disk, environment, lock, sessions, state_file};
@@ -64,13 +65,28 @@ pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
         state.as_ref().and_then(|state| state.session_id.as_ref()).map(|id| sessions::load(&project, id));
     match (state, arguments.json) {
         (None, true) => say("null"),
-        (None, false) => say(foreign_state::words(&project).unwrap_or_else(|| {
-            format!("There is no run in {}. Start one with `plimsoll run`.", project.root().display())
-        })),
+        (None, false) => {
+            say(foreign_state::words(&project).unwrap_or_else(|| {
+                format!("There is no run in {}. Start one with `plimsoll run`.", project.root().display())
+            }));
+            recorded(&project).map(|words| format!("Records: {words}.")).iter().for_each(say);
+        }
         (Some(_), true) => console::json(json(&project, record.as_ref())),
-        (Some(state), false) => say(view(&project, state, record.as_ref()).lines().join("\n")),
+        (Some(state), false) => {
+            let view = View { recorded: recorded(&project), ..view(&project, state, record.as_ref()) };
+            say(view.lines().join("\n"));
+        }
     }
     ExitCode::SUCCESS
+}
+
+/// What the records take, and what would help.
+fn recorded(project: &Project) -> Option<String> {
+    let records = keeping::look(project).ok().filter(|records| !records.kept.is_empty())?;
+    let old = records.pruning(keeping::A_MONTH).freed;
+    let help =
+        (old > 0).then(|| format!("; `plimsoll prune --older-than 30d` would free {}", text::bytes(old)));
+    Some(format!("{}{}", text::bytes(records.bytes()), help.unwrap_or_default()))
 }
 
 fn json(project: &Project, record: Option<&SessionRecord>) -> String {
@@ -95,6 +111,8 @@ fn view(project: &Project, state: RunState, record: Option<&SessionRecord>) -> V
         at_work: lock::is_run_held(project),
         client,
         journal: project.relative(&project.journal()),
+        // Not at each refresh of `--watch`: that would look at every file of ours again.
+        recorded: None,
         now: clock::now(),
         width: width(),
         state,

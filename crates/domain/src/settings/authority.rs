@@ -18,7 +18,7 @@ pub enum May {
     LowerNotZero,
     /// A bound that a larger value makes stricter: its value holds where it is higher than the user's.
     Raise,
-    /// It starts a program, sends something out or costs money: its value is ignored.
+    /// It starts a program, sends something out, deletes records or costs money: its value is ignored.
     Nothing,
 }
 
@@ -62,6 +62,9 @@ pub const TABLE: &[(&str, May)] = &[
     ("linear.issue", May::Nothing),
     // A shell runs it.
     ("linear.key_command", May::Nothing),
+    // What is recorded goes for good.
+    ("keep.days", May::Nothing),
+    ("keep.megabytes", May::Nothing),
     ("statusline.theme", May::Prefer),
     ("statusline.background", May::Prefer),
     ("statusline.separator", May::Prefer),
@@ -95,7 +98,7 @@ pub struct Ignored {
 /// Why a key does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
-    /// It would start a program, send something out or cost money.
+    /// It would start a program, send something out, delete records or cost money.
     Authority,
     /// It would lift a bound; this value holds.
     Bound(String),
@@ -107,7 +110,7 @@ impl Ignored {
         let key = &self.key;
         match &self.why {
             Why::Authority => format!(
-                "{key} is ignored in a project's file: only your own settings may start a program, send something out or choose a model"
+                "{key} is ignored in a project's file: only your own settings may start a program, send something out, delete records or choose a model"
             ),
             Why::Bound(holds) => {
                 format!("{key} is ignored: a project's file may only make it stricter; {holds} applies")

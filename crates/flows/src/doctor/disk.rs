@@ -2,7 +2,8 @@
 
 use super::Files;
 use crate::install::git_exclude;
-use plimsoll_policy::doctor::{DiskFacts, FileSystem, Folder, Lock, Scope, SettingsFile};
+use crate::keeping;
+use plimsoll_policy::doctor::{DiskFacts, FileSystem, Folder, Lock, RecordedBytes, Scope, SettingsFile};
 use plimsoll_store::{Project, StoreError, disk, lock, volume};
 use std::path::Path;
 use std::time::Duration;
@@ -32,6 +33,10 @@ pub(super) fn facts(project: &Project, found: &Files) -> DiskFacts {
         repository: plimsoll_store::layout::git_folder_of(root).is_some(),
         not_excluded: not_excluded(project, found),
         tracked: tracked(project),
+        records: keeping::look(project).ok().map(|records| RecordedBytes {
+            all: records.bytes(),
+            old: records.pruning(keeping::A_MONTH).freed,
+        }),
     }
 }
 

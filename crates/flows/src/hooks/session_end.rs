@@ -3,6 +3,7 @@
 use crate::checkpoint;
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
+use crate::keeping;
 use crate::memory;
 use crate::run::close;
 use crate::turns::capture;
@@ -25,7 +26,9 @@ pub fn session_end(input: &[u8]) -> HookResponse {
         return HookResponse::quiet();
     }
     let untold = record_turns(&call, reason.as_deref()).err().map(|error| capture::complaint(&error));
-    match end(&call, reason.clone()) {
+    // Last, and only if the user has set it.
+    let ended = end(&call, reason.clone()).and_then(|()| keeping::keep_as_set(&call.project, &call.settings));
+    match ended {
         Ok(()) => HookResponse::quiet().with_complaint(call.complaint).with_complaint(untold),
         Err(error) => HookResponse::fault(format!("{error}; {}", error.hint())),
     }

@@ -1,6 +1,7 @@
 //! Rights, locks, space: whether what we know can be written.
 
 use super::{Finding, Section};
+use plimsoll_domain::text::bytes;
 
 /// A folder or file that we write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,12 +55,25 @@ pub struct DiskFacts {
     pub not_excluded: Option<String>,
     /// What we have recorded and git tracks.
     pub tracked: Vec<String>,
+    /// What our records of this project take; none if that is unknown.
+    pub records: Option<RecordedBytes>,
+}
+
+/// What records take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RecordedBytes {
+    /// All of them.
+    pub all: u64,
+    /// What `plimsoll prune --older-than 30d` would free.
+    pub old: u64,
 }
 
 /// A night writes a few MB, a turn log of a long one some dozens.
 const LITTLE: u64 = 100_000_000;
 /// Not even a handoff is sure.
 const NOTHING: u64 = 10_000_000;
+/// Records of this size are worth a word.
+const MUCH_RECORDED: u64 = 1_000_000_000;
 const ANYBODY_WRITES: u32 = 0o002;
 const OTHERS_READ: u32 = 0o044;
 
@@ -92,9 +106,20 @@ pub(super) fn section(facts: &DiskFacts) -> Section {
     });
     findings.extend(git(facts));
     findings.extend(tracked(facts));
+    findings.extend(facts.records.and_then(recorded));
     let free = facts.free.map_or("? free".to_owned(), |free| format!("{} free", bytes(free)));
     let repository = if facts.repository { "git repository" } else { "no git repository" };
-    Section::new("Disk", format!("{free}, {repository}"), findings)
+    let records = facts.records.map(|records| format!(", our records take {}", bytes(records.all)));
+    Section::new("Disk", format!("{free}, {repository}{}", records.unwrap_or_default()), findings)
+}
+
+fn recorded(records: RecordedBytes) -> Option<Finding> {
+    let what = format!("our records of this project take {}", bytes(records.all));
+    let old = bytes(records.old);
+    let todo = format!(
+        "`plimsoll prune --older-than 30d` would free {old}, `--max-size 500M` more; the settings keep.days and keep.megabytes do it by themselves"
+    );
+    (records.all >= MUCH_RECORDED).then(|| Finding::note("disk.records", what, &todo))
 }
 
 fn rights(folder: &Folder) -> Option<Finding> {
@@ -162,14 +187,6 @@ fn root_of(path: &str) -> &str {
     ours.into_iter().find(|ours| path.starts_with(ours)).unwrap_or(path)
 }
 
-fn bytes(number: u64) -> String {
-    match number {
-        1_000_000_000.. => format!("{:.1} GB", number as f64 / 1e9),
-        1_000_000.. => format!("{:.1} MB", number as f64 / 1e6),
-        _ => format!("{} KB", number / 1_000),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::codes;
@@ -196,11 +213,12 @@ mod tests {
                 repository: true,
                 not_excluded: None,
                 tracked: Vec::new(),
+                records: Some(RecordedBytes { all: 30_000_000, old: 0 }),
             };
             change(&mut facts);
             section(&facts)
         };
-        let cases: [Case; 15] = [
+        let cases: [Case; 16] = [
             (|_| (), &[]),
             (|facts| facts.tracked = vec![".claude/plimsoll/journal.jsonl".to_owned()], &["disk.tracked"]),
             (|facts| facts.folders[0].writable = false, &["disk.not_writable"]),
@@ -214,6 +232,7 @@ mod tests {
             (|facts| facts.state_lock = Lock::Held(Some(7)), &["disk.locked"]),
             (|facts| facts.file_system = FileSystem::Network("NFS"), &["disk.network"]),
             (|facts| facts.file_system = FileSystem::Fuse, &["disk.fuse"]),
+            (|facts| facts.records = Some(RecordedBytes { all: 2_000_000_000, old: 1 }), &["disk.records"]),
             (|facts| facts.repository = false, &["disk.no_repository"]),
             (|facts| facts.not_excluded = Some(".git/info/exclude".to_owned()), &["disk.not_excluded"]),
         ];

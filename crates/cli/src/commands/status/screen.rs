@@ -40,7 +40,10 @@ impl View {
         lines.extend(troubles(state).map(|words| self.line("Trouble", &words)));
         lines.extend(self.branch());
         lines.extend(self.next());
-        lines.push(self.line("More", &format!("plimsoll report, plimsoll log, or {}", self.journal)));
+        let recorded = self.recorded.as_ref().map(|words| format!("; recorded: {words}"));
+        let more =
+            format!("plimsoll report, plimsoll log, or {}{}", self.journal, recorded.unwrap_or_default());
+        lines.push(self.line("More", &more));
         lines
     }
 

@@ -53,6 +53,7 @@ fn view(state: &RunState, at_work: bool) -> View {
         at_work,
         client: None,
         journal: ".claude/plimsoll/journal.jsonl".into(),
+        recorded: Some("34.1 MB".to_owned()),
         now: clock::parse("2026-01-07T07:00:00Z").unwrap(),
         width: 100,
     }

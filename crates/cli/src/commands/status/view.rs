@@ -21,6 +21,8 @@ pub(super) struct View {
     pub(super) client: Option<u32>,
     /// Where the journal is.
     pub(super) journal: String,
+    /// What our records of the project take, and what would help; none where that is not looked at.
+    pub(super) recorded: Option<String>,
     /// Now.
     pub(super) now: DateTime<Utc>,
     /// No line is longer.

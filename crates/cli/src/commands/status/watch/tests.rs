@@ -52,6 +52,7 @@ fn scene(state: RunState) -> Scene {
             at_work: true,
             client: None,
             journal: "journal.jsonl".into(),
+            recorded: None,
             now: clock::parse("2026-01-07T07:00:00Z").unwrap(),
             width: 80,
         }),

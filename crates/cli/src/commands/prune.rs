@@ -1,0 +1,129 @@
+//! `plimsoll prune`: removes old records, when the user asks for it.
+
+use crate::console::{self, fail, refused, say};
+use crate::value_parsers;
+use clap::Args;
+use plimsoll_domain::text::{bytes, counted};
+use plimsoll_flows::keeping::{Records, bounds_of, keep_within, look};
+use plimsoll_policy::prune::{Bounds, KeptRecord, Needed, Pruning, RecordKind};
+use plimsoll_store::{Project, config};
+use serde_json::json;
+use std::process::ExitCode;
+
+/// What goes.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct PruneArguments {
+    /// Records last written longer ago than this go (30d, 12h) [default: the setting keep.days]
+    #[arg(long, value_name = "DURATION", value_parser = value_parsers::age)]
+    older_than: Option<u64>,
+    /// The oldest go until no more than this is left (2G, 500M) [default: the setting keep.megabytes]
+    #[arg(long, value_name = "SIZE", value_parser = value_parsers::bytes)]
+    max_size: Option<u64>,
+    /// Show what would go, and remove nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print one JSON object: removed, freed_bytes, left_bytes, needed
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll prune --older-than 30d --dry-run
+  plimsoll prune --max-size 2G
+
+A record is a session (its turn log and what was noted about it), a handoff, or the captured output of a run. Those of a
+run that is not over, of a session that is still open, and handoffs that no session has read always stay; so do the
+journal, the working memory, the plan and the settings.";
+
+/// Removes; exit code 0, also if nothing goes.
+pub(crate) fn prune(arguments: &PruneArguments) -> ExitCode {
+    let project = Project::of_command();
+    let set = bounds_of(&config::load(&project).0);
+    let asked = Bounds { older_than: arguments.older_than, max_bytes: arguments.max_size };
+    let bounds = if asked == Bounds::default() { set } else { asked };
+    if bounds == Bounds::default() {
+        return fail(
+            "say what may go: `--older-than 30d` or `--max-size 2G` (with --dry-run nothing is removed)",
+            2,
+        );
+    }
+    let pruned = if arguments.dry_run {
+        look(&project).map(|records| {
+            let pruning = records.pruning(bounds);
+            (records, pruning)
+        })
+    } else {
+        keep_within(&project, bounds)
+    };
+    match pruned {
+        Ok((records, pruning)) if arguments.json => console::json(as_json(&records, &pruning)),
+        Ok((records, pruning)) => say(page(&records, &pruning, arguments.dry_run)),
+        Err(error) => return refused(&error),
+    }
+    ExitCode::SUCCESS
+}
+
+fn going<'a>(records: &'a Records, pruning: &'a Pruning) -> impl Iterator<Item = &'a KeptRecord> {
+    pruning.going.iter().map(|at| &records.kept[*at])
+}
+
+fn as_json(records: &Records, pruning: &Pruning) -> serde_json::Value {
+    let one = |record: &KeptRecord| json!({"kind": word(record.kind), "name": record.name, "bytes": record.bytes, "age_seconds": record.age});
+    let needed = records.kept.iter().filter(|record| record.needed.is_some());
+    json!({
+        "removed": going(records, pruning).map(one).collect::<Vec<_>>(),
+        "freed_bytes": pruning.freed,
+        "left_bytes": pruning.left,
+        "needed": needed.map(one).collect::<Vec<_>>(),
+    })
+}
+
+fn page(records: &Records, pruning: &Pruning, is_dry: bool) -> String {
+    let row = |record: &KeptRecord| {
+        format!(
+            "  {:<10} {:>9}  {:>8}  {}\n",
+            word(record.kind),
+            bytes(record.bytes),
+            age(record.age),
+            record.name
+        )
+    };
+    let rows: String = going(records, pruning).map(row).collect();
+    let verb = if is_dry { "Would remove" } else { "Removed" };
+    let head = format!("{verb} {} ({})", counted(pruning.going.len(), "record"), bytes(pruning.freed));
+    let colon = if rows.is_empty() { "." } else { ":" };
+    let over = if pruning.is_over { "\nThat is more than asked for: what is needed takes it." } else { "" };
+    let stay = stay(records);
+    format!("{head}{colon}\n{rows}{} stay{stay}.{over}", bytes(pruning.left))
+}
+
+/// What stays whatever its age, and why.
+fn stay(records: &Records) -> String {
+    let number = |why: Needed| records.kept.iter().filter(|record| record.needed == Some(why)).count();
+    let words: Vec<String> =
+        [(Needed::ByRun, "of the run"), (Needed::BySession, "of open sessions"), (Needed::Unread, "unread")]
+            .into_iter()
+            .filter(|(why, _)| number(*why) > 0)
+            .map(|(why, words)| format!("{} {words}", number(why)))
+            .collect();
+    if words.is_empty() { String::new() } else { format!(", in any case {}", words.join(", ")) }
+}
+
+/// One, as a word.
+fn word(kind: RecordKind) -> &'static str {
+    match kind {
+        RecordKind::Session => "session",
+        RecordKind::Handoff => "handoff",
+        RecordKind::RunOutput => "run output",
+    }
+}
+
+fn age(seconds: u64) -> String {
+    match seconds {
+        0..3_600 => format!("{} min", seconds / 60),
+        3_600..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}

@@ -1,0 +1,173 @@
+//! What the records of a project take, and which of them go when the user asks for it (`policy::prune`). The journal, the working
+//! memory, settings and the plan always stay.
+
+use plimsoll_domain::handoff::HandoffSummary;
+use plimsoll_domain::{RunId, RunState, SessionId, SessionRecord, Settings};
+use plimsoll_launcher::process::{self, Identity};
+use plimsoll_policy::prune::{Bounds, KeptRecord, Needed, Pruning, RecordKind, prune};
+use plimsoll_store::records::{self, Held};
+use plimsoll_store::{Project, StoreError, UnreadHandoffs, disk, sessions, state_file};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+const DAY: u64 = 24 * 60 * 60;
+/// What is older than thirty days may go: what `status` and the doctor propose.
+pub const A_MONTH: Bounds = Bounds { older_than: Some(30 * DAY), max_bytes: None };
+/// A session that writes its record at this moment is none to be pruned.
+const TIMEOUT: Duration = Duration::from_millis(100);
+
+/// All records of a project.
+#[derive(Debug, Clone, Default)]
+pub struct Records {
+    /// Those that may go.
+    pub kept: Vec<KeptRecord>,
+    /// What the rest takes: journal, memory, drafts.
+    pub unpruned: u64,
+}
+
+impl Records {
+    /// What all of them take.
+    pub fn bytes(&self) -> u64 {
+        self.kept.iter().fold(self.unpruned, |sum, record| sum.saturating_add(record.bytes))
+    }
+
+    /// What would go.
+    pub fn pruning(&self, bounds: Bounds) -> Pruning {
+        prune(&self.kept, self.unpruned, bounds)
+    }
+}
+
+/// Looks at all of them; fails where the state cannot be read, which says what a run needs.
+pub fn look(project: &Project) -> Result<Records, StoreError> {
+    let run = state_file::load(project, None)?.filter(|run| !run.lifecycle.is_over());
+    let needs = Needs { project, run: run.as_ref(), unread: UnreadHandoffs::of(project).names() };
+    let (mut kept, mut open) = (Vec::new(), BTreeSet::new());
+    for id in records::sessions(project) {
+        let record = sessions::load(project, &id);
+        let held = records::of_session(project, &id);
+        let needed = needs.of_session(&record, held.age);
+        if needed.is_some() {
+            open.extend(record.checkpoint.handoff.as_deref().map(name_of));
+        }
+        kept.push(kept_record(held, RecordKind::Session, id.to_string(), needed));
+    }
+    for name in records::handoffs(project) {
+        let held = records::of_handoff(project, &name);
+        let needed = needs.of_handoff(&name, &open);
+        kept.push(kept_record(held, RecordKind::Handoff, name, needed));
+    }
+    for id in records::runs(project) {
+        let held = records::of_run(project, &id);
+        let needed = run.as_ref().filter(|run| run.run_id == id).map(|_| Needed::ByRun);
+        kept.push(kept_record(held, RecordKind::RunOutput, id.to_string(), needed));
+    }
+    let pruned = kept.iter().fold(0_u64, |sum, record| sum.saturating_add(record.bytes));
+    Ok(Records { unpruned: records::bytes(project).saturating_sub(pruned), kept })
+}
+
+/// Removes what the bounds say; answers with what went. A session that has come back meanwhile stays.
+pub fn keep_within(project: &Project, bounds: Bounds) -> Result<(Records, Pruning), StoreError> {
+    let found = look(project)?;
+    let mut pruning = found.pruning(bounds);
+    let mut gone = Vec::new();
+    for at in std::mem::take(&mut pruning.going) {
+        let record = &found.kept[at];
+        let removed = match record.kind {
+            RecordKind::Session => remove_session(project, &SessionId::from(record.name.as_str()))?,
+            RecordKind::Handoff => records::remove_handoff(project, &record.name).map(|()| true)?,
+            RecordKind::RunOutput => {
+                records::remove_run(project, &RunId::from(record.name.as_str())).map(|()| true)?
+            }
+        };
+        if removed {
+            gone.push(at);
+        } else {
+            pruning.freed -= record.bytes;
+            pruning.left += record.bytes;
+        }
+    }
+    Ok((found, Pruning { going: gone, ..pruning }))
+}
+
+/// The same by the user's settings; nothing without any.
+pub fn keep_as_set(project: &Project, settings: &Settings) -> Result<(), StoreError> {
+    let bounds = bounds_of(settings);
+    if bounds == Bounds::default() { Ok(()) } else { keep_within(project, bounds).map(|_| ()) }
+}
+
+/// What the settings say.
+pub fn bounds_of(settings: &Settings) -> Bounds {
+    Bounds {
+        older_than: settings.keep.days.map(|days| days.saturating_mul(DAY)),
+        max_bytes: settings.keep.megabytes.map(|megabytes| megabytes.saturating_mul(1_000_000)),
+    }
+}
+
+/// Under the session's lock, and only if its client has not come back.
+fn remove_session(project: &Project, id: &SessionId) -> Result<bool, StoreError> {
+    let lock = match sessions::lock(project, id, TIMEOUT) {
+        Err(StoreError::Busy { .. }) => return Ok(false),
+        lock => lock?,
+    };
+    if is_open(&sessions::load(project, id), Some(DAY)) {
+        return Ok(false);
+    }
+    let removed = records::remove_session(project, id);
+    drop(lock);
+    removed.map(|()| true)
+}
+
+struct Needs<'a> {
+    project: &'a Project,
+    run: Option<&'a RunState>,
+    unread: Vec<String>,
+}
+
+impl Needs<'_> {
+    fn of_session(&self, record: &SessionRecord, age: Option<u64>) -> Option<Needed> {
+        let of_run = |run: &RunState| {
+            record.start.run_id.as_ref() == Some(&run.run_id)
+                || run.session_id.as_ref() == Some(&record.session_id)
+        };
+        if self.run.is_some_and(of_run) {
+            return Some(Needed::ByRun);
+        }
+        is_open(record, age).then_some(Needed::BySession)
+    }
+
+    fn of_handoff(&self, name: &str, open: &BTreeSet<String>) -> Option<Needed> {
+        let run_id = self.run.map(|run| run.run_id.as_str());
+        let path = self.project.handoffs().join(name);
+        let of_run = || {
+            let text = disk::read_text(&path).ok().flatten().unwrap_or_default();
+            let words = HandoffSummary::parse(&text).run;
+            run_id.zip(words).is_some_and(|(run_id, words)| words.contains(run_id))
+        };
+        match () {
+            () if self.unread.iter().any(|unread| unread == name) => Some(Needed::Unread),
+            () if open.contains(name) => Some(Needed::BySession),
+            () if run_id.is_some() && of_run() => Some(Needed::ByRun),
+            () => None,
+        }
+    }
+}
+
+/// True while its client lives. One that named no process is taken for open for a day after its last word.
+fn is_open(record: &SessionRecord, age: Option<u64>) -> bool {
+    if record.end.ended_at.is_some() || record.start.started_at.is_none() {
+        return false;
+    }
+    match record.start.client {
+        Some(client) => process::is_alive(Identity { pid: client.pid, started: client.started }),
+        None => age.is_none_or(|age| age < DAY),
+    }
+}
+
+fn kept_record(held: Held, kind: RecordKind, name: String, needed: Option<Needed>) -> KeptRecord {
+    // Of an unknown age it counts as new.
+    KeptRecord { kind, name, bytes: held.bytes, age: held.age.unwrap_or(0), needed }
+}
+
+fn name_of(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,151 @@
+//! What is recorded of sessions and runs, as far as it may go: which files belong together, what they take, and how they are
+//! removed. A kill on the way leaves less than there was, and nothing that another record needs.
+
+use crate::{Project, StoreError, disk, layout};
+use plimsoll_domain::{RunId, SessionId};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// What a record takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// Seconds since one of them was written last; none if there is none, or the clock went back.
+    pub age: Option<u64>,
+}
+
+/// Deeper than this nothing of ours lies.
+const DEEPEST: u32 = 6;
+
+/// The sessions that have a record or a turn log.
+pub fn sessions(project: &Project) -> Vec<SessionId> {
+    let of = |folder: PathBuf, ending: &'static str| {
+        let names = disk::names(&folder).into_iter();
+        names.filter_map(move |name| Some(name.strip_suffix(ending)?.to_owned()))
+    };
+    let records = of(project.own().join("sessions"), ".json").filter(|id| !id.ends_with(".status"));
+    let all: BTreeSet<String> = records.chain(of(project.turns(), ".jsonl")).collect();
+    all.into_iter().filter(|id| layout::is_plain(id)).map(SessionId::from).collect()
+}
+
+/// The handoffs, by their names.
+pub fn handoffs(project: &Project) -> Vec<String> {
+    let mut names = disk::names(&project.handoffs());
+    names.retain(|name| layout::is_plain(name) && name.ends_with(".md"));
+    names
+}
+
+/// The runs whose output is kept.
+pub fn runs(project: &Project) -> Vec<RunId> {
+    let names = disk::names(&project.own().join("runs")).into_iter();
+    names.filter(|name| layout::is_plain(name)).map(RunId::from).collect()
+}
+
+/// What a session takes.
+pub fn of_session(project: &Project, id: &SessionId) -> Held {
+    held(&files_of(project, id))
+}
+
+/// What a handoff takes.
+pub fn of_handoff(project: &Project, name: &str) -> Held {
+    held(&[project.handoffs().join(name)])
+}
+
+/// What the output of a run takes.
+pub fn of_run(project: &Project, id: &RunId) -> Held {
+    held(&below(&project.run_folder(id), DEEPEST))
+}
+
+/// What all our files of a project take.
+pub fn bytes(project: &Project) -> u64 {
+    let own = below(project.own(), DEEPEST);
+    let handoffs = project.handoffs();
+    let apart = if handoffs.starts_with(project.own()) { Vec::new() } else { below(&handoffs, 1) };
+    held(&own).bytes + held(&apart).bytes
+}
+
+/// Removes a session. The record first: by it a later `turns sync` would read the transcript once more. The caller holds the
+/// session's lock, whose file stays.
+pub fn remove_session(project: &Project, id: &SessionId) -> Result<(), StoreError> {
+    let files = files_of(project, id);
+    files.iter().try_for_each(|path| disk::remove(path))?;
+    disk::remove_empty_folder(&project.turns().join(format!("{id}.blobs")));
+    Ok(())
+}
+
+/// Removes a handoff.
+pub fn remove_handoff(project: &Project, name: &str) -> Result<(), StoreError> {
+    disk::remove(&project.handoffs().join(name))
+}
+
+/// Removes the output of a run.
+pub fn remove_run(project: &Project, id: &RunId) -> Result<(), StoreError> {
+    let folder = project.run_folder(id);
+    below(&folder, DEEPEST).iter().try_for_each(|path| disk::remove(path))?;
+    remove_empty(&folder, DEEPEST);
+    Ok(())
+}
+
+/// The files of one session, its record first; its locks stay, as every lock of ours.
+fn files_of(project: &Project, id: &SessionId) -> Vec<PathBuf> {
+    let begins = format!("{id}.");
+    let of = |folder: &Path| -> Vec<PathBuf> {
+        let names = disk::names(folder).into_iter();
+        let ours = names.filter(|name| name.starts_with(&begins) && !name.ends_with(".lock"));
+        ours.map(|name| folder.join(name)).collect()
+    };
+    let mut files = of(&project.own().join("sessions"));
+    // `one.two` is another session's name, and its files begin with `one.` too.
+    files.retain(|path| is_of(path, id, &[".json", ".status.json"]) || is_aside(path, id));
+    let turns = of(&project.turns());
+    let logs = turns.iter().filter(|path| is_of(path, id, &[".jsonl", ".head", ".torn"]));
+    files.extend(logs.cloned());
+    files.extend(below(&project.turns().join(format!("{id}.blobs")), 1));
+    files
+}
+
+fn is_of(path: &Path, id: &SessionId, endings: &[&str]) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    endings.iter().any(|ending| name.strip_suffix(ending) == Some(id.as_str()))
+}
+
+/// A record that did not parse, and was moved out of the way.
+fn is_aside(path: &Path, id: &SessionId) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with(&format!("{id}.json.corrupt-"))
+}
+
+/// The files below a folder. Links are not followed: their names are among them.
+fn below(folder: &Path, deepest: u32) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for name in disk::names(folder) {
+        let path = folder.join(name);
+        if disk::is_folder_itself(&path) {
+            if deepest > 1 {
+                files.extend(below(&path, deepest - 1));
+            }
+        } else {
+            files.push(path);
+        }
+    }
+    files
+}
+
+fn remove_empty(folder: &Path, deepest: u32) {
+    if deepest > 1 {
+        for name in disk::names(folder) {
+            let path = folder.join(name);
+            if disk::is_folder_itself(&path) {
+                remove_empty(&path, deepest - 1);
+            }
+        }
+    }
+    disk::remove_empty_folder(folder);
+}
+
+fn held(files: &[PathBuf]) -> Held {
+    let bytes = files.iter().filter_map(|path| disk::size(path)).fold(0, u64::saturating_add);
+    let age = files.iter().filter_map(|path| disk::age(path)).min().map(|age| age.as_secs());
+    Held { bytes, age }
+}
