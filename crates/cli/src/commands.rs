@@ -73,9 +73,6 @@ Exit codes:
   1   L3 in a run: end the session
   70  an internal error";
 
-const STOP: &str = "\
-To pause a run that you can resume, press Ctrl-C in the terminal of `plimsoll run`.";
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Work through a plan unattended, one fresh session after another
@@ -85,8 +82,7 @@ pub(crate) enum Verb {
     /// For shell loops: judge the session that ended (exit 0 stop, 1 continue, 75 pause)
     Gate(gate::GateArguments),
     /// Cancel the run; it cannot be resumed
-    #[command(after_help = STOP)]
-    Stop,
+    Stop(stop::StopArguments),
     /// Show the status of the run
     Status(status::StatusArguments),
     /// Show what happened, one line per event, or why (--why)
@@ -203,7 +199,7 @@ impl Verb {
             Verb::Prompt => prompt::prompt(),
             Verb::Monitor => monitor::monitor(),
             Verb::Gate(arguments) => gate::gate(&arguments),
-            Verb::Stop => stop::stop(),
+            Verb::Stop(arguments) => stop::stop(&arguments),
             Verb::Demo(arguments) => demo::demo(&arguments),
         }
     }

@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     // A file that grows beyond a limit (`ulimit -f`) is an error with a name, as on a full disk, and no end by a signal.
     let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
     // What these say of a run is the user's word: they keep its ledger. Hooks and every other command only claim.
-    if matches!(verb, Verb::Run(_) | Verb::Start(_) | Verb::Gate(_) | Verb::Stop) {
+    if matches!(verb, Verb::Run(_) | Verb::Start(_) | Verb::Gate(_) | Verb::Stop(_)) {
         plimsoll_store::ledger::keep();
     }
     verb.run()

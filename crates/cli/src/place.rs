@@ -33,7 +33,7 @@ fn asks_for_the_project(verb: &Verb) -> bool {
         Verb::Start(_)
         | Verb::Run(_)
         | Verb::Status(_)
-        | Verb::Stop
+        | Verb::Stop(_)
         | Verb::Checkpoint(_)
         | Verb::Handoffs(_)
         | Verb::Prompt

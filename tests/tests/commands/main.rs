@@ -13,6 +13,7 @@ mod log_why;
 mod report;
 mod settings_schema;
 mod soak;
+mod stop;
 mod terminal_words;
 mod walls;
 

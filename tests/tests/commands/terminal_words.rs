@@ -56,7 +56,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("turns verify", &[""]),
     ("uninstall", &["--dry-run"]),
     // Last: it ends the run.
-    ("stop", &[""]),
+    ("stop", &["--yes"]),
 ];
 
 /// Options that make another page of a command.

@@ -6,7 +6,7 @@ use crate::console::{fail, say};
 use clap::Args;
 use plimsoll_flows::install::{self, Change, Client, InstallError, Plan, Scope, Wishes, carry_out};
 use plimsoll_store::environment;
-use similar::TextDiff;
+use similar::{ChangeTag, TextDiff};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -26,7 +26,7 @@ pub(crate) struct InitArguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  plimsoll init --dry-run           what would change
+  plimsoll init --dry-run --diff    what would change
   plimsoll init                     .claude/settings.json of this project
   plimsoll init --local --memory    your own settings of this project, with the working memory
   plimsoll init --user              your own settings of all projects
@@ -42,9 +42,12 @@ pub(crate) struct PlaceArguments {
     /// Your own settings for this project (.claude/settings.local.json) instead of the team's
     #[arg(long)]
     local: bool,
-    /// Show what would change, as a diff, and write nothing
+    /// Show what would change, a line for each file, and write nothing
     #[arg(long)]
     dry_run: bool,
+    /// With --dry-run: the changes themselves, too
+    #[arg(long, requires = "dry_run")]
+    diff: bool,
 }
 
 impl PlaceArguments {
@@ -86,19 +89,45 @@ fn finish<Report>(
 ) -> ExitCode {
     let done = plan.and_then(|plan| {
         if arguments.dry_run {
-            return Ok(format!("{}{}", diffs(&plan.changes), lines(&plan)));
+            let changes = if arguments.diff { diffs(&plan.changes) } else { summary(&plan.changes) };
+            return Ok(format!("{}\n{changes}", lines(&plan)));
         }
         carry_out(&plan.changes)?;
         Ok(lines(&plan))
     });
     match done {
         Ok(text) => {
-            let last = if arguments.dry_run { "Dry run: nothing was written.\n" } else { "" };
-            say(format!("{text}{last}").trim_end_matches('\n'));
+            let first = if arguments.dry_run { "Dry run: nothing was written.\n\n" } else { "" };
+            say(format!("{first}{text}").trim_end_matches('\n'));
             ExitCode::SUCCESS
         }
         Err(error) => fail(format!("{error}\nhint: {}", error.hint()), 1),
     }
+}
+
+/// A line for each file: what would become of it.
+fn summary(changes: &[Change]) -> String {
+    if changes.is_empty() {
+        return "No file would change.\n".to_owned();
+    }
+    let words = |change: &Change| {
+        let text = |bytes: &Option<Vec<u8>>| {
+            String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned()
+        };
+        let (before, after) = (text(&change.before), text(&change.after));
+        let counted = |tag| {
+            TextDiff::from_lines(&before, &after).iter_all_changes().filter(|line| line.tag() == tag).count()
+        };
+        match (&change.before, &change.after) {
+            (None, _) => "new".to_owned(),
+            (Some(_), None) => "removed".to_owned(),
+            (Some(_), Some(_)) => {
+                format!("+{} −{} lines", counted(ChangeTag::Insert), counted(ChangeTag::Delete))
+            }
+        }
+    };
+    let lines = changes.iter().map(|change| format!("  {}: {}\n", change.path.display(), words(change)));
+    format!("Files (--diff shows the changes):\n{}", lines.collect::<String>())
 }
 
 /// Unified diffs of every file; a backup, being a copy, takes one line.

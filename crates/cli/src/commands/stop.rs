@@ -1,15 +1,34 @@
 //! `plimsoll stop`: cancels the run for good.
 
+use crate::console;
 use crate::console::{fail, say};
-use plimsoll_domain::text::one_line;
-use plimsoll_domain::{Marker, Status};
+use clap::Args;
+use plimsoll_domain::text::{counted, one_line};
+use plimsoll_domain::{Marker, RunState, Status};
 use plimsoll_flows::run::lifecycle;
-use plimsoll_store::Project;
+use plimsoll_store::{Project, state_file};
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-/// Cancels; a run that is over stays as it is. Exit code 0, or 1 if there is none.
-pub(crate) fn stop() -> ExitCode {
+/// Whether to ask first.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct StopArguments {
+    /// Cancel without asking; without a terminal nobody is asked
+    #[arg(long)]
+    yes: bool,
+}
+
+const HELP: &str = "\
+To pause a run that you can resume, press Ctrl-C in the terminal of `plimsoll run`.";
+
+/// Cancels; a run that is over stays as it is. Exit code 0, or 1 if there is none or the user does not agree.
+pub(crate) fn stop(arguments: &StopArguments) -> ExitCode {
     let project = Project::of_command();
+    let is_asked = !arguments.yes && console::is_terminal() && std::io::stdin().is_terminal();
+    if is_asked && !agrees(&project) {
+        return fail("nothing was cancelled", 1);
+    }
     match lifecycle::cancel(&project) {
         Ok(Some(state)) if state.lifecycle.status() == Status::Cancelled => {
             say(Marker::Stop { status: Status::Cancelled, reason: String::new() });
@@ -29,4 +48,22 @@ pub(crate) fn stop() -> ExitCode {
         }
         Err(error) => fail(error, 1),
     }
+}
+
+/// What cannot be taken back is asked about; where there is nothing to cancel there is nothing to ask.
+fn agrees(project: &Project) -> bool {
+    let run = state_file::load(project, None).ok().flatten().filter(|run| !run.lifecycle.is_over());
+    run.is_none_or(|run| {
+        console::ask(question(&run));
+        console::agrees()
+    })
+}
+
+fn question(run: &RunState) -> String {
+    let open = run.items.todo_items.len();
+    let left = if open == 0 { String::new() } else { format!(", with {} open", counted(open, "item")) };
+    format!(
+        "Cancel the run \"{}\" for good{left}? It cannot be resumed; Ctrl-C in its own terminal pauses it. [y/N] ",
+        one_line(&run.options.task_name)
+    )
 }

@@ -87,11 +87,18 @@ fn the_backup_is_the_last_text_without_us_and_no_later_one() {
 }
 
 #[test]
-fn a_dry_run_shows_a_diff_and_writes_nothing() {
+fn a_dry_run_says_what_would_change_and_writes_nothing() {
     let stage = Stage::new();
     stage.world.write(SETTINGS, FOREIGN);
     let before = stage.files();
     let said = stage.done(&["init", "--dry-run"]);
+    let files =
+        said.split_once("Files (--diff shows the changes):\n").map(|(_, files)| files).unwrap_or_default();
+    for part in ["settings.json: +", "ralph.md: new\n", ".git/info/exclude: "] {
+        assert!(files.contains(part), "{part}\n{said}");
+    }
+    assert!(said.starts_with("Dry run: nothing was written.\n") && said.lines().count() <= 24, "{said}");
+    let said = stage.done(&["init", "--dry-run", "--diff"]);
     for part in [
         "\n+++ ",
         "\"command\": \"plimsoll-stop-gate\"",
@@ -104,7 +111,7 @@ fn a_dry_run_shows_a_diff_and_writes_nothing() {
     assert_eq!(stage.files(), before);
     stage.done(&["init"]);
     let installed = stage.files();
-    let said = stage.done(&["uninstall", "--dry-run"]);
+    let said = stage.done(&["uninstall", "--dry-run", "--diff"]);
     assert!(said.contains("plimsoll-stop-gate") && said.contains("nothing was written"), "{said}");
     assert_eq!(stage.files(), installed);
 }

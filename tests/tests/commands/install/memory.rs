@@ -191,7 +191,7 @@ fn a_dry_run_shows_every_file_of_the_memory_and_writes_none() {
     let stage = Stage::new();
     stage.world.write(SERVERS, OTHERS);
     let before = stage.files();
-    let said = stage.done(&["init", "--memory", "--dry-run"]);
+    let said = stage.done(&["init", "--memory", "--dry-run", "--diff"]);
     for part in
         ["\"part-5\"", "\"command\": \"plimsoll-mcp\"", "+name: frame", DEPTH, "Dry run: nothing was written"]
     {
@@ -200,7 +200,7 @@ fn a_dry_run_shows_every_file_of_the_memory_and_writes_none() {
     assert_eq!(stage.files(), before);
     stage.done(INIT);
     let installed = stage.files();
-    let said = stage.done(&["uninstall", "--dry-run"]);
+    let said = stage.done(&["uninstall", "--dry-run", "--diff"]);
     assert!(said.contains("-name: frame") && said.contains("\"command\": \"plimsoll-mcp\""), "{said}");
     assert_eq!(stage.files(), installed);
 }
