@@ -165,7 +165,12 @@ impl Runner<'_> {
         exit: Exit,
     ) -> Result<SessionResult, RunError> {
         let now = state_file::load(self.project, Some(&self.run_id))?;
-        let hooks_seen = follower.sees_hooks(now.as_ref().unwrap_or(state).iteration_record.hooks_seen);
+        let now = now.as_ref().unwrap_or(state);
+        // A session may be over before we have looked once, and its agent may have replaced the state: its record says it, too.
+        let record = state.session_id.as_ref().map(|id| sessions::load(self.project, id)).unwrap_or_default();
+        let is_recorded =
+            record.start.started_at.is_some() && record.start.run_id == Some(self.run_id.clone());
+        let hooks_seen = follower.sees_hooks(now.iteration_record.hooks_seen || is_recorded);
         let ended = follower.ended(exit);
         if follower.has_begun() && !hooks_seen {
             return self.unguarded(state, follower, ended);
