@@ -68,6 +68,12 @@ pub(crate) fn say_above(bar: &ProgressBar, text: &str) {
     bar.println(SafeText::page(text).as_str());
 }
 
+/// Prints a line in its colours above a live bar.
+#[expect(clippy::disallowed_methods, reason = "this is the door")]
+pub(crate) fn paint_above(bar: &ProgressBar, line: &Painted) {
+    bar.println(line.to_terminal());
+}
+
 /// Sets the words of a live bar.
 #[expect(clippy::disallowed_methods, reason = "this is the door")]
 pub(crate) fn set_message(bar: &ProgressBar, words: &str) {

@@ -78,6 +78,13 @@ impl Terminal {
         self.screen.lock().unwrap_or_else(PoisonError::into_inner).screen().contents()
     }
 
+    /// The lines of the screen with their colours, as escape sequences.
+    pub fn painted(&self) -> Vec<String> {
+        let parser = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, columns) = parser.screen().size();
+        parser.screen().rows_formatted(0, columns.into()).collect()
+    }
+
     /// Every byte that the terminal has got so far.
     pub fn received(&self) -> Vec<u8> {
         self.received.lock().unwrap_or_else(PoisonError::into_inner).clone()

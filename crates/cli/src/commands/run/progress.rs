@@ -1,8 +1,10 @@
 //! What the user sees of a run: a bar on a terminal, plain lines elsewhere, JSON for scripts.
 
+mod colours;
 mod json;
 
 use crate::console;
+use crate::console::Painted;
 use crate::endings::allowing;
 use indicatif::{ProgressBar, ProgressStyle};
 use json::Json;
@@ -51,7 +53,7 @@ pub(crate) fn watcher(style: Style) -> std::io::Result<Box<dyn RunObserver>> {
             (_, Style::Json) => Box::new(|_| ()),
             (bar, _) => {
                 let bar = bar.clone();
-                Box::new(move |so_far| print(bar.as_ref(), &format!("   {}", understood(so_far))))
+                Box::new(move |so_far| print(bar.as_ref(), &format!("   {}", understood(so_far)), None))
             }
         };
         listen(signal, move || counter.add(weight), answer)?;
@@ -98,11 +100,14 @@ fn understood(interrupts: usize) -> &'static str {
     }
 }
 
-/// A line, above the bar where there is one.
-fn print(bar: Option<&ProgressBar>, line: &str) {
-    match bar {
-        Some(bar) => console::say_above(bar, line),
-        None => console::say(line),
+/// A line, above the bar where there is one; in a colour on a terminal that may have some.
+fn print(bar: Option<&ProgressBar>, line: &str, colour: Option<&'static str>) {
+    match (bar, colour.filter(|_| console::has_colours())) {
+        (Some(bar), None) => console::say_above(bar, line),
+        (Some(bar), colour) => line.lines().for_each(|line| {
+            console::paint_above(bar, &Painted::default().then(colour, line));
+        }),
+        (None, _) => console::say(line),
     }
 }
 
@@ -140,7 +145,7 @@ impl RunObserver for Lines {
             _ => {}
         }
         if let Some(line) = line(progress) {
-            self.print(&line);
+            self.print(&line, colours::of(progress));
         }
     }
 }
@@ -149,15 +154,15 @@ impl Lines {
     fn load(&mut self, state: &RunState, record: &SessionRecord) {
         if record.announced.level > self.announced {
             self.announced = record.announced.level;
-            self.print(&announced(record));
+            self.print(&announced(record), colours::of_level(self.announced));
         }
         if let Some(bar) = &self.bar {
             console::set_message(bar, &summary(state, record));
         }
     }
 
-    fn print(&self, line: &str) {
-        print(self.bar.as_ref(), line);
+    fn print(&self, line: &str, colour: Option<&'static str>) {
+        print(self.bar.as_ref(), line, colour);
     }
 }
 
