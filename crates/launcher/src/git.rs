@@ -89,7 +89,7 @@ pub fn head(folder: &Path) -> Option<String> {
     commit(folder, "HEAD")
 }
 
-fn commit(folder: &Path, name: &str) -> Option<String> {
+pub(crate) fn commit(folder: &Path, name: &str) -> Option<String> {
     let outcome = git(folder, &["rev-parse", "--verify", "--quiet", name]);
     outcome.succeeded().then(|| text(&outcome)).filter(|id| !id.is_empty())
 }

@@ -24,6 +24,7 @@ mod git_error;
 pub mod process;
 mod time_limit;
 pub mod wip;
+pub mod worktree;
 pub mod worktree_fingerprint;
 
 use child::Terms;

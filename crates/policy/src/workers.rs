@@ -12,6 +12,7 @@
 
 #[cfg(test)]
 mod interleavings;
+pub mod queue;
 pub mod schedule;
 
 use plimsoll_domain::board::{Aside, Board, BoardItem, Lease, Moment, Stage};

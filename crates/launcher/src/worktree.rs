@@ -1,0 +1,289 @@
+//! Worktrees of a parallel run: a folder of its own for each worker, a branch's commits put onto another commit, and a branch
+//! that moves only from where it was seen.
+//!
+//! Nothing here touches the folder that the user works in, or a branch that is checked out anywhere. The user's hooks run where
+//! commits are made, as with the work-in-progress commit. A kill in the middle leaves a folder under a name of ours, which
+//! [`remove`] takes away, and branches that are still there.
+
+use crate::changes;
+use crate::child::{self, Terms};
+use crate::git;
+use plimsoll_domain::text::clip_start;
+use plimsoll_store::disk;
+use std::path::Path;
+use std::time::Duration;
+use thiserror::Error;
+
+/// A checkout of a large repository, with a `post-checkout` hook that fetches large files.
+const CHECKOUT_DEADLINE: Duration = Duration::from_secs(300);
+/// So many commits as one item has, with the user's hooks.
+const REBASE_DEADLINE: Duration = Duration::from_secs(300);
+/// How much of git's message is kept: the lines about conflicts are its last ones.
+const LONGEST_REASON: usize = 2_000;
+/// A branch that is not there yet.
+const NONE: &str = "0000000000000000000000000000000000000000";
+
+/// Why something could not be done.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum WorktreeError {
+    /// Git refuses, or its hook.
+    #[error("git {what}: {why}")]
+    Refused {
+        /// What was asked of it.
+        what: &'static str,
+        /// What it said.
+        why: String,
+    },
+    /// It was ended at its deadline.
+    #[error("git {0} took too long")]
+    TookTooLong(&'static str),
+}
+
+/// What came of putting a branch onto another commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rebased {
+    /// The new end of its commits.
+    Onto(String),
+    /// There was nothing to put: the branch has no commit of its own, or the commit has them all.
+    Nothing,
+    /// It does not fit; the folder is as it was.
+    Conflict {
+        /// The files with conflicts.
+        files: Vec<String>,
+        /// What git said.
+        words: String,
+    },
+}
+
+/// Creates a worktree outside the working tree, on a new branch that begins at a commit. A kill may have left the branch without
+/// its folder; one that has gone on is somebody's work.
+pub fn add(repository: &Path, folder: &Path, branch: &str, commit: &str) -> Result<(), WorktreeError> {
+    let place = folder.to_string_lossy();
+    let is_left = end_of(repository, branch).as_deref() == Some(commit);
+    let arguments: &[&str] = if is_left {
+        &["worktree", "add", "--quiet", &place, branch]
+    } else {
+        &["worktree", "add", "--quiet", "--no-track", "-b", branch, &place, commit]
+    };
+    run(repository, "worktree add", arguments)
+}
+
+/// Creates a worktree without a branch, at a commit.
+pub fn add_detached(repository: &Path, folder: &Path, commit: &str) -> Result<(), WorktreeError> {
+    let place = folder.to_string_lossy();
+    run(repository, "worktree add", &["worktree", "add", "--quiet", "--detach", &place, commit])
+}
+
+/// Removes a worktree with everything in it, also one that a kill has left half made. Its branch stays.
+pub fn remove(repository: &Path, folder: &Path) -> Result<(), WorktreeError> {
+    let place = folder.to_string_lossy();
+    // Twice: a locked one, too. A folder that git does not know is none of its worktrees.
+    let removed = run(repository, "worktree remove", &["worktree", "remove", "--force", "--force", &place]);
+    if removed.is_ok() || disk::exists(folder) {
+        return removed;
+    }
+    run(repository, "worktree prune", &["worktree", "prune"])
+}
+
+/// Puts the commits that a branch has beyond a commit onto another one, in a detached worktree that holds nothing else.
+pub fn rebase(folder: &Path, branch: &str, beyond: &str, onto: &str) -> Result<Rebased, WorktreeError> {
+    // What an earlier one has left, killed in its middle.
+    abort(folder);
+    run(folder, "checkout", &["checkout", "--quiet", "--force", "--detach", branch])?;
+    if git::commits_between(folder, beyond, branch).is_empty() {
+        return Ok(Rebased::Nothing);
+    }
+    let arguments = ["rebase", "--quiet", "--no-autostash", "--no-autosquash", "--onto", onto, beyond];
+    let outcome = child::run(git::committing(folder, &[], &arguments), Terms::within(REBASE_DEADLINE));
+    if outcome.succeeded() {
+        let end = git::head(folder).unwrap_or_default();
+        return Ok(if end == onto { Rebased::Nothing } else { Rebased::Onto(end) });
+    }
+    let files = unmerged(folder);
+    abort(folder);
+    if outcome.timed_out {
+        return Err(WorktreeError::TookTooLong("rebase"));
+    }
+    // Without a conflict it is a hook, or something else that no session can mend in its branch.
+    if files.is_empty() {
+        return Err(WorktreeError::Refused { what: "rebase", why: said(&outcome) });
+    }
+    Ok(Rebased::Conflict { files, words: said(&outcome) })
+}
+
+/// The files with conflicts: of each its stages, with the path behind a tab.
+fn unmerged(folder: &Path) -> Vec<String> {
+    let listed = git::git(folder, &["ls-files", "--unmerged", "-z"]);
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let mut files: Vec<String> =
+        listed.split('\0').filter_map(|line| Some(line.split_once('\t')?.1.to_owned())).collect();
+    files.dedup();
+    files
+}
+
+fn abort(folder: &Path) {
+    let _ = child::run(git::committing(folder, &[], &["rebase", "--abort"]), Terms::within(REBASE_DEADLINE));
+}
+
+/// Moves a branch from where it was seen, which is none for a new one. False if it is elsewhere by now.
+pub fn move_branch(repository: &Path, name: &str, from: Option<&str>, to: &str) -> bool {
+    let reference = format!("refs/heads/{name}");
+    let arguments = ["update-ref", "-m", "plimsoll: landed", &reference, to, from.unwrap_or(NONE)];
+    let moved = child::run(git::committing(repository, &[], &arguments), Terms::within(CHECKOUT_DEADLINE));
+    moved.succeeded()
+}
+
+/// The commit that a branch ends at.
+pub fn end_of(repository: &Path, name: &str) -> Option<String> {
+    git::commit(repository, &format!("refs/heads/{name}"))
+}
+
+/// True if a commit is another one, or among those before it. A commit that is not there is not.
+pub fn contains(repository: &Path, end: &str, commit: &str) -> bool {
+    git::git(repository, &["merge-base", "--is-ancestor", commit, end]).succeeded()
+}
+
+fn run(folder: &Path, what: &'static str, arguments: &[&str]) -> Result<(), WorktreeError> {
+    let outcome = child::run(git::committing(folder, &[], arguments), Terms::within(CHECKOUT_DEADLINE));
+    match () {
+        () if outcome.succeeded() => Ok(()),
+        () if outcome.timed_out => Err(WorktreeError::TookTooLong(what)),
+        () => Err(WorktreeError::Refused { what, why: said(&outcome) }),
+    }
+}
+
+fn said(outcome: &crate::Outcome) -> String {
+    let both =
+        format!("{}\n{}", String::from_utf8_lossy(&outcome.stdout), String::from_utf8_lossy(&outcome.stderr));
+    let words = if both.trim().is_empty() { changes::last_words(outcome) } else { both };
+    clip_start(words.trim(), LONGEST_REASON)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(folder: &Path, line: &str) {
+        let outcome = crate::shell(line, folder, Duration::from_secs(20));
+        assert!(outcome.succeeded(), "{line}: {outcome:?}");
+    }
+
+    /// A repository with a first commit, and beside it a place for worktrees.
+    fn stage() -> (tempfile::TempDir, std::path::PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let repository = folder.path().join("main tree");
+        std::fs::create_dir(&repository).unwrap();
+        shell(
+            &repository,
+            "git init -q -b main && git config user.name T && git config user.email t@example.invalid && \
+             printf '1\\n2\\n3\\n4\\n5\\n' > a.txt && git add -A && git commit -qm First",
+        );
+        (folder, repository)
+    }
+
+    fn commit(folder: &Path, change: &str) -> String {
+        shell(folder, &format!("{change} && git add -A && git commit -qm '{}'", change.replace('\'', "")));
+        git::head(folder).unwrap()
+    }
+
+    #[test]
+    fn two_branches_come_together_one_after_the_other_and_nothing_of_the_users_moves() {
+        let (folder, repository) = stage();
+        let first = git::head(&repository).unwrap();
+        let places = ["one", "two"].map(|name| folder.path().join(name));
+        for (place, branch) in places.iter().zip(["p/1/1", "p/2/1"]) {
+            add(&repository, place, branch, &first).unwrap();
+        }
+        commit(&places[0], "sed -i 1s/1/one/ a.txt");
+        commit(&places[1], "sed -i 5s/5/five/ a.txt");
+        std::fs::write(repository.join("a.txt"), "the user's\n").unwrap();
+        let merge = folder.path().join("merge");
+        add_detached(&repository, &merge, &first).unwrap();
+        let Rebased::Onto(one) = rebase(&merge, "p/1/1", &first, &first).unwrap() else { panic!("it fits") };
+        let Rebased::Onto(both) = rebase(&merge, "p/2/1", &first, &one).unwrap() else { panic!("it fits") };
+        assert_eq!(std::fs::read_to_string(merge.join("a.txt")).unwrap(), "one\n2\n3\n4\nfive\n");
+        assert!(move_branch(&repository, "plimsoll/p", None, &one));
+        assert!(!move_branch(&repository, "plimsoll/p", None, &both), "it is there by now");
+        assert!(!move_branch(&repository, "plimsoll/p", Some(&first), &both), "it has moved");
+        assert!(move_branch(&repository, "plimsoll/p", Some(&one), &both));
+        assert_eq!(end_of(&repository, "plimsoll/p"), Some(both.clone()));
+        assert!(contains(&repository, &both, &one) && !contains(&repository, &one, &both));
+        assert!(!contains(&repository, &both, NONE));
+        assert_eq!(rebase(&merge, "p/1/1", &first, &both).unwrap(), Rebased::Nothing, "it is in already");
+        assert_eq!(rebase(&merge, "p/1/1", "p/1/1", &both).unwrap(), Rebased::Nothing, "it has nothing");
+        for place in [&places[0], &places[1], &merge] {
+            remove(&repository, place).unwrap();
+            assert!(!place.exists());
+        }
+        assert_eq!(std::fs::read_to_string(repository.join("a.txt")).unwrap(), "the user's\n");
+        assert_eq!(git::head(&repository), Some(first));
+        assert!(end_of(&repository, "p/1/1").is_some(), "branches stay");
+    }
+
+    #[test]
+    fn what_conflicts_is_named_and_leaves_nothing_behind() {
+        let (folder, repository) = stage();
+        let first = git::head(&repository).unwrap();
+        let place = folder.path().join("one");
+        add(&repository, &place, "p/1/1", &first).unwrap();
+        commit(&place, "sed -i 1s/1/one/ a.txt");
+        commit(&place, "sed -i 2s/2/two/ a.txt");
+        let tip = commit(&repository, "sed -i 2s/2/zwei/ a.txt");
+        let merge = folder.path().join("merge");
+        add_detached(&repository, &merge, &tip).unwrap();
+        let found = rebase(&merge, "p/1/1", &first, &tip).unwrap();
+        assert!(
+            matches!(&found, Rebased::Conflict { files, words } if files == &["a.txt"] && words.contains("a.txt")),
+            "{found:?}"
+        );
+        // Whatever a kill leaves in the middle of one, the next begins anew.
+        let killed = crate::shell(
+            &format!("git rebase -q --onto {tip} {first} p/1/1"),
+            &merge,
+            Duration::from_secs(20),
+        );
+        assert!(!killed.succeeded());
+        let again = rebase(&merge, "p/1/1", &first, &tip).unwrap();
+        assert_eq!(again, found);
+        let status = crate::shell("git status --porcelain", &merge, Duration::from_secs(20));
+        assert!(status.stdout.is_empty(), "{status:?}");
+    }
+
+    #[test]
+    fn a_worktree_that_was_left_half_made_is_removed_and_made_again() {
+        let (folder, repository) = stage();
+        let first = git::head(&repository).unwrap();
+        let place = folder.path().join("one");
+        add(&repository, &place, "p/1/1", &first).unwrap();
+        let taken = add(&repository, &place, "p/1/2", &first);
+        assert!(matches!(taken, Err(WorktreeError::Refused { .. })), "{taken:?}");
+        shell(&repository, "git worktree lock ../one");
+        std::fs::remove_dir_all(&place).unwrap();
+        remove(&repository, &place).unwrap();
+        add(&repository, &place, "p/1/2", &first).unwrap();
+        assert!(place.join("a.txt").exists());
+        let unknown = add_detached(&repository, &folder.path().join("two"), NONE);
+        assert!(matches!(unknown, Err(WorktreeError::Refused { .. })), "{unknown:?}");
+    }
+
+    #[test]
+    fn a_hook_of_the_user_that_refuses_is_no_conflict() {
+        let (folder, repository) = stage();
+        let first = git::head(&repository).unwrap();
+        let place = folder.path().join("one");
+        add(&repository, &place, "p/1/1", &first).unwrap();
+        commit(&place, "sed -i 1s/1/one/ a.txt");
+        let tip = commit(&repository, "sed -i 5s/5/five/ a.txt");
+        shell(
+            &repository,
+            "printf '#!/bin/sh\\necho not today; exit 1\\n' > .git/hooks/pre-rebase && chmod +x .git/hooks/pre-rebase",
+        );
+        let merge = folder.path().join("merge");
+        add_detached(&repository, &merge, &tip).unwrap();
+        let refused = rebase(&merge, "p/1/1", &first, &tip);
+        assert!(
+            matches!(&refused, Err(WorktreeError::Refused { why, .. }) if why.contains("not today")),
+            "{refused:?}"
+        );
+    }
+}
