@@ -1,27 +1,18 @@
 //! The places that an item says it touches: `- [ ] Parse the dates (medium, area: src/dates, area: docs)`. Two items that state
 //! places of which one contains the other are not worked on at the same time. Nothing holds an item to what it says.
 
+use crate::item_check;
+use crate::item_property::values;
+
 const MARK: &str = "area:";
 
 /// The paths that an item states, each as its parts: without blanks, `.` and a slash at the end. A path that leads out of
 /// the project is none.
 pub fn stated(item: &str) -> Vec<String> {
-    let words = crate::item_check::words(item);
-    // Bytes of the same places: only ASCII letters change.
-    let lower = words.to_ascii_lowercase();
-    let path = |(place, mark): (usize, &str)| {
-        let before = lower[..place].trim_end();
-        // In an open bracket, as its first word or behind a comma.
-        let is_inside = before.rfind('(') > before.rfind(')') && before.ends_with(['(', ',']);
-        let rest = &words[place + mark.len()..];
-        let end = rest.find([',', ')'])?;
-        is_inside.then(|| normal(&rest[..end])).flatten()
-    };
-    lower.match_indices(MARK).filter_map(path).collect()
+    values(item_check::words(item), MARK).filter_map(normal).collect()
 }
 
 fn normal(path: &str) -> Option<String> {
-    let path = path.trim();
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     let leads_out = path.starts_with('/') || parts.contains(&"..");
     (!leads_out && !path.is_empty()).then(|| parts.join("/"))

@@ -1,20 +1,14 @@
 //! The model that an item asks for: `- [ ] Parse the dates (simple, model: haiku)`. Whether it gets it, the user's settings say.
 
+use crate::item_property::values;
+
 const MARK: &str = "model:";
 /// Longer than every model's id, with a provider's prefix and a suffix.
 const LONGEST: usize = 100;
 
 /// The model that an item states in a bracket.
 pub fn stated(item: &str) -> Option<&str> {
-    let lower = item.to_ascii_lowercase();
-    lower.match_indices(MARK).find_map(|(place, mark)| {
-        let before = lower[..place].trim_end();
-        // In an open bracket, as its first word or behind a comma.
-        let is_inside = before.rfind('(') > before.rfind(')') && before.ends_with(['(', ',']);
-        let rest = &item[place + mark.len()..];
-        let name = rest[..rest.find([')', ','])?].trim();
-        (is_inside && is_name(name)).then_some(name)
-    })
+    values(item, MARK).find(|name| is_name(name))
 }
 
 /// True for what the client takes as a model's name, and never for an option.

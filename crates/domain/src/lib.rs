@@ -36,6 +36,7 @@ pub mod item_area;
 pub mod item_check;
 pub mod item_model;
 pub mod item_notes;
+mod item_property;
 pub mod item_set;
 pub mod journal;
 pub mod level;

@@ -11,6 +11,7 @@ pub mod close;
 pub mod evidence;
 pub mod finish;
 pub mod foreign;
+mod labels;
 pub mod lifecycle;
 pub(crate) mod linear_notes;
 pub mod notify;
@@ -341,7 +342,7 @@ impl Runner<'_> {
             program: &self.options.client,
             arguments: &arguments,
             folder: self.project.root(),
-            environment: &self.environment(&session_id),
+            environment: &self.environment(state, &session_id),
             without: &[],
             stdin: disk::open(&prompt)?,
             stdout: disk::open_to_append(&self.output(state, "jsonl"))?,
@@ -359,9 +360,10 @@ impl Runner<'_> {
     }
 
     /// What the client finds in its environment; how deep frames may lie, unless the user has said it.
-    fn environment(&self, session_id: &SessionId) -> Vec<(String, String)> {
+    fn environment(&self, state: &RunState, session_id: &SessionId) -> Vec<(String, String)> {
         let given = plugin::given(session_id, self.hook_parts);
         let mut variables = vec![(RUN_VARIABLE.to_owned(), self.run_id.to_string()), given];
+        variables.extend(labels::of_session(state, session_id));
         let (name, value) = plimsoll_protocol::settings::memory_variable();
         if self.options.memory && environment::variable(&name).is_none() {
             variables.push((name, value));

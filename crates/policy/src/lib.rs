@@ -60,6 +60,7 @@ pub mod session_ending;
 pub mod silence;
 pub mod statusline;
 pub mod step;
+pub mod telemetry;
 pub mod thresholds;
 pub mod ticks;
 pub mod todo_list;

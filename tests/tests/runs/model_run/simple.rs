@@ -82,7 +82,7 @@ impl Simple {
         self.open.is_empty() && self.done.is_empty()
     }
 
-    /// Before a session a list that was emptied comes back.
+    /// A list that was emptied comes back: before a session, and before it is judged.
     pub fn prepare(&mut self) {
         if self.is_emptied() {
             self.open.extend(self.lost.pop());
@@ -112,6 +112,10 @@ impl Simple {
             Work::Item | Work::Loses => None,
         };
         self.is_cancelled |= session.accident == Accident::Cancelled;
+        // It is judged by the list that it should have left; a run that is over leaves everything as it is.
+        if !self.is_cancelled {
+            self.prepare();
+        }
         let ends_blocked = session.fill != Fill::Emergency && session.end == End::Blocked;
         let has_asked = ends_blocked && self.park(item);
         let verdict = self.verdict(&session, has_finished, has_asked);
@@ -141,7 +145,9 @@ impl Simple {
         let has_moved = std::mem::replace(&mut self.has_moved_before, false) || has_moved;
         let has_ticked = self.has_ticked || has_finished;
         self.has_ticked = end == End::Overloaded && has_ticked;
-        let may_complete = self.open.is_empty() && self.lost.is_empty();
+        // What was found on the way may be dropped again; what was there at the start may not.
+        let is_missing = self.lost.iter().any(|item| !item.starts_with("Found in "));
+        let may_complete = self.open.is_empty() && !is_missing;
         let ends_in_order =
             session.fill != Fill::Emergency && matches!(end, End::Says | End::PromisesWrongly);
         let is_missed = session.fill != Fill::Emergency && end == End::PromisesWrongly;
