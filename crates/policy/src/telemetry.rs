@@ -78,13 +78,21 @@ fn attributes(own: Option<&str>, session: Labelled<'_>) -> String {
 /// Percent-encoded as the specification wants it: neither a comma nor anything outside ASCII is left.
 fn encoded(value: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/".contains(&byte);
-    value.bytes().map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    value
+        .bytes()
+        .map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }
 
 /// The run is the trace, and the session a span of it: of ids that anybody can work out from the journal.
 fn parent(session: Labelled<'_>) -> String {
     let trace = sha256(&[b"plimsoll trace ", session.run_id.as_str().as_bytes()]);
-    let span = sha256(&[b"plimsoll span ", session.run_id.as_str().as_bytes(), b" ", session.session_id.as_str().as_bytes()]);
+    let span = sha256(&[
+        b"plimsoll span ",
+        session.run_id.as_str().as_bytes(),
+        b" ",
+        session.session_id.as_str().as_bytes(),
+    ]);
     format!("00-{}-{}-01", &trace[..32], &span[..16])
 }
 
@@ -94,7 +102,10 @@ mod tests {
 
     fn played(user: &Environment, name: &str, item: Option<&str>) -> Vec<(&'static str, String)> {
         let (run_id, session_id) = (RunId::from("r-1"), SessionId::from("s-1"));
-        variables(user, Labelled { run_id: &run_id, run_name: name, iteration: 3, session_id: &session_id, item })
+        variables(
+            user,
+            Labelled { run_id: &run_id, run_name: name, iteration: 3, session_id: &session_id, item },
+        )
     }
 
     fn on() -> Environment {
@@ -140,7 +151,10 @@ mod tests {
         let (one, two) = (of("r", "a").unwrap_or_default(), of("r", "b").unwrap_or_default());
         let is_hex = |part: &str| part.chars().all(|letter| matches!(letter, '0'..='9' | 'a'..='f'));
         let parts: Vec<&str> = one.split('-').collect();
-        assert_eq!((parts.len(), parts[0], parts[1].len(), parts[2].len(), parts[3]), (4, "00", 32, 16, "01"));
+        assert_eq!(
+            (parts.len(), parts[0], parts[1].len(), parts[2].len(), parts[3]),
+            (4, "00", 32, 16, "01")
+        );
         assert!(parts.iter().all(|part| is_hex(part)), "{one}");
         assert_eq!(one[..36], two[..36]);
         assert_ne!(one, two);

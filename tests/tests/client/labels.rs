@@ -84,9 +84,8 @@ fn what_the_client_exports_carries_run_iteration_and_item() {
     assert_eq!(finished.code, Some(3), "{finished:?}");
     let run_id = world.json(".claude/ralph-state.json")["run_id"].as_str().expect("an id").to_owned();
     let all = receiver.all();
-    let labelled = |name: &str, value: &str| {
-        format!("{{\"key\":\"{name}\",\"value\":{{\"stringValue\":\"{value}\"}}}}")
-    };
+    let labelled =
+        |name: &str, value: &str| format!("{{\"key\":\"{name}\",\"value\":{{\"stringValue\":\"{value}\"}}}}");
     for (name, value) in [
         ("plimsoll.run_id", run_id.as_str()),
         ("plimsoll.run_name", "Dates"),
@@ -102,5 +101,8 @@ fn what_the_client_exports_carries_run_iteration_and_item() {
     assert!(cost.contains(&labelled("plimsoll.run_id", &run_id)), "{cost}");
     // The run's trace, in the environment of every tool.
     let parent = world.read("parent.txt");
-    assert!(parent.starts_with("00-") && parent.trim().ends_with("-01") && parent.trim().len() == 55, "{parent:?}");
+    assert!(
+        parent.starts_with("00-") && parent.trim().ends_with("-01") && parent.trim().len() == 55,
+        "{parent:?}"
+    );
 }

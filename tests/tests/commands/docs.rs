@@ -11,7 +11,7 @@ use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::dates::{agent, project};
 use plimsoll_tests::{assert_said_once, start_real};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 struct Block {
     place: String,
@@ -53,7 +53,7 @@ fn bash(world: &World, lines: &str) -> Finished {
     world.command("bash", &["-c", &script]).timeout(Duration::from_secs(120)).run()
 }
 
-fn tell(pages: &[&str]) {
+fn tell(pages: &[&str]) -> World {
     let mut world = project();
     let model = start_real(&mut world, |turn| agent(turn).delay(Duration::from_millis(30)));
     for block in pages.iter().flat_map(|page| blocks(page)) {
@@ -84,6 +84,7 @@ fn tell(pages: &[&str]) {
     }
     let requests = model.main_requests();
     requests.iter().filter(|one| one.answers() == 0 && one.text().contains(BEGIN)).for_each(assert_said_once);
+    world
 }
 
 /// Each command with what it prints.
@@ -168,6 +169,16 @@ fn anchor(heading: &str) -> String {
         .collect()
 }
 
+/// Who types what the README says, from nothing but the programs, has a first run that completes within three minutes.
+#[test]
+fn the_readme_leads_to_a_first_run_that_completes() {
+    let begun = Instant::now();
+    let world = tell(&["README.md"]);
+    assert_eq!(world.json(".claude/ralph-state.json")["status"], "completed");
+    assert!(world.home().join(".claude/settings.json").exists() && !world.exists(".claude/settings.json"));
+    assert!(begun.elapsed() < Duration::from_secs(180), "{:?}", begun.elapsed());
+}
+
 #[test]
 fn the_demo_of_the_readme_ends_well() {
     let world = World::without_git();
@@ -182,13 +193,13 @@ fn the_demo_of_the_readme_ends_well() {
 
 macro_rules! pages {
     ($($test:ident $page:literal $(+ $before:literal)?;)*) => {
-        const PAGES: &[&str] = &[$($page),*];
+        // The README has a test of its own.
+        const PAGES: &[&str] = &["README.md", $($page),*];
         $(#[test] fn $test() { tell(&[$($before,)? $page]); })*
     };
 }
 
 pages! {
-    readme "README.md";
     clients "docs/clients.md";
     compare "docs/compare.md";
     concepts "docs/concepts.md";
