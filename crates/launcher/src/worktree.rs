@@ -104,7 +104,7 @@ pub fn rebase(folder: &Path, branch: &str, beyond: &str, onto: &str) -> Result<R
     if outcome.timed_out {
         return Err(WorktreeError::TookTooLong("rebase"));
     }
-    // Without a conflict it is a hook, or something else that no session can mend in its branch.
+    // Without a conflict it is a hook, or something else that no session can repair in its branch.
     if files.is_empty() {
         return Err(WorktreeError::Refused { what: "rebase", why: said(&outcome) });
     }

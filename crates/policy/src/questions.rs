@@ -56,7 +56,7 @@ pub fn unwritten(state: &RunState, evidence: &Evidence) -> Option<OpenQuestion> 
 const ECHOES: u32 = 2;
 
 /// True if a session gives as its reason what has just been asked about another item: it read that, and its own item stays
-/// free. Whoever says the same of its item again and again means it.
+/// free. A session that says so again and again means its own item.
 fn is_echo(known: &OpenQuestion, reason: &str, iteration: u32) -> bool {
     let question = one_line(&known.question);
     let is_same = question.contains(reason) || reason.contains(&question);

@@ -1,5 +1,5 @@
 //! What the client's own telemetry is labelled with in a run: then cost and tokens per run, iteration and item are labels in every
-//! dashboard for Claude Code, and all sessions of a run are one trace. Only for a user who has turned the client's telemetry on;
+//! dashboard for Claude Code, and all sessions of a run are one trace. Only if the user has turned the client's telemetry on;
 //! we send nothing.
 
 use plimsoll_domain::digest::sha256;

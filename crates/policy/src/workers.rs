@@ -198,7 +198,7 @@ pub fn refuse(board: &mut Board, merger: u64, item: usize, note: &str) -> Result
     Ok(())
 }
 
-/// An offered item, for who is the merger.
+/// An offered item, if this is the merger.
 fn landing(board: &mut Board, merger: u64, item: usize) -> Result<&mut BoardItem, Fenced> {
     if board.merger.epoch != merger {
         return Err(Fenced);
