@@ -6,7 +6,7 @@ use plimsoll_domain::{RunId, RunState, SessionId, SessionRecord, Settings};
 use plimsoll_launcher::process::{self, Identity};
 use plimsoll_policy::prune::{Bounds, KeptRecord, Needed, Pruning, RecordKind, prune};
 use plimsoll_store::records::{self, Held};
-use plimsoll_store::{Project, StoreError, UnreadHandoffs, disk, sessions, state_file};
+use plimsoll_store::{Project, StoreError, TurnLog, UnreadHandoffs, disk, ledger, sessions, state_file};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -39,8 +39,7 @@ impl Records {
 
 /// Looks at all of them; fails where the state cannot be read, which says what a run needs.
 pub fn look(project: &Project) -> Result<Records, StoreError> {
-    let run = state_file::load(project, None)?.filter(|run| !run.lifecycle.is_over());
-    let needs = Needs { project, run: run.as_ref(), unread: UnreadHandoffs::of(project).names() };
+    let needs = Needs { project, runs: open_runs(project)?, unread: UnreadHandoffs::of(project).names() };
     let (mut kept, mut open) = (Vec::new(), BTreeSet::new());
     for id in records::sessions(project) {
         let record = sessions::load(project, &id);
@@ -58,11 +57,23 @@ pub fn look(project: &Project) -> Result<Records, StoreError> {
     }
     for id in records::runs(project) {
         let held = records::of_run(project, &id);
-        let needed = run.as_ref().filter(|run| run.run_id == id).map(|_| Needed::ByRun);
+        let needed = needs.runs.iter().any(|run| run.run_id == id).then_some(Needed::ByRun);
         kept.push(kept_record(held, RecordKind::RunOutput, id.to_string(), needed));
     }
     let pruned = kept.iter().fold(0_u64, |sum, record| sum.saturating_add(record.bytes));
     Ok(Records { unpruned: records::bytes(project).saturating_sub(pruned), kept })
+}
+
+/// The runs that are not over: by the project's file, and by the ledger, which an agent's `git clean` does not take away.
+fn open_runs(project: &Project) -> Result<Vec<RunState>, StoreError> {
+    let mut runs: Vec<RunState> = state_file::load(project, None)?.into_iter().collect();
+    for id in records::runs(project) {
+        if !runs.iter().any(|run| run.run_id == id) {
+            runs.extend(ledger::load(project, &id)?);
+        }
+    }
+    runs.retain(|run| !run.lifecycle.is_over());
+    Ok(runs)
 }
 
 /// Removes what the bounds say; answers with what went. A session that has come back meanwhile stays.
@@ -112,14 +123,20 @@ fn remove_session(project: &Project, id: &SessionId) -> Result<bool, StoreError>
     if is_open(&sessions::load(project, id), Some(DAY)) {
         return Ok(false);
     }
+    // Nor while its turns are written.
+    let log = match TurnLog::of(project, id).map(|log| log.hold(TIMEOUT)).transpose() {
+        Err(StoreError::Busy { .. }) => return Ok(false),
+        log => log?,
+    };
     let removed = records::remove_session(project, id);
-    drop(lock);
+    drop((lock, log));
     removed.map(|()| true)
 }
 
 struct Needs<'a> {
     project: &'a Project,
-    run: Option<&'a RunState>,
+    /// Those that are not over.
+    runs: Vec<RunState>,
     unread: Vec<String>,
 }
 
@@ -129,32 +146,32 @@ impl Needs<'_> {
             record.start.run_id.as_ref() == Some(&run.run_id)
                 || run.session_id.as_ref() == Some(&record.session_id)
         };
-        if self.run.is_some_and(of_run) {
+        if self.runs.iter().any(of_run) {
             return Some(Needed::ByRun);
         }
         is_open(record, age).then_some(Needed::BySession)
     }
 
     fn of_handoff(&self, name: &str, open: &BTreeSet<String>) -> Option<Needed> {
-        let run_id = self.run.map(|run| run.run_id.as_str());
         let path = self.project.handoffs().join(name);
         let of_run = || {
             let text = disk::read_text(&path).ok().flatten().unwrap_or_default();
             let words = HandoffSummary::parse(&text).run;
-            run_id.zip(words).is_some_and(|(run_id, words)| words.contains(run_id))
+            words.is_some_and(|words| self.runs.iter().any(|run| words.contains(run.run_id.as_str())))
         };
         match () {
             () if self.unread.iter().any(|unread| unread == name) => Some(Needed::Unread),
             () if open.contains(name) => Some(Needed::BySession),
-            () if run_id.is_some() && of_run() => Some(Needed::ByRun),
+            () if !self.runs.is_empty() && of_run() => Some(Needed::ByRun),
             () => None,
         }
     }
 }
 
-/// True while its client lives. One that named no process is taken for open for a day after its last word.
+/// True while its client lives. One that named no process, or whose record is lost, is taken for open for a day after its last
+/// word.
 fn is_open(record: &SessionRecord, age: Option<u64>) -> bool {
-    if record.end.ended_at.is_some() || record.start.started_at.is_none() {
+    if record.end.ended_at.is_some() {
         return false;
     }
     match record.start.client {

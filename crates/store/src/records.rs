@@ -25,7 +25,10 @@ pub fn sessions(project: &Project) -> Vec<SessionId> {
         names.filter_map(move |name| Some(name.strip_suffix(ending)?.to_owned()))
     };
     let records = of(project.own().join("sessions"), ".json").filter(|id| !id.ends_with(".status"));
-    let all: BTreeSet<String> = records.chain(of(project.turns(), ".jsonl")).collect();
+    // Also what a removal has left that was killed on its way: the blobs go last.
+    let logs =
+        [".jsonl", ".head", ".torn", ".blobs"].into_iter().flat_map(|ending| of(project.turns(), ending));
+    let all: BTreeSet<String> = records.chain(logs).collect();
     all.into_iter().filter(|id| layout::is_plain(id)).map(SessionId::from).collect()
 }
 
@@ -38,8 +41,10 @@ pub fn handoffs(project: &Project) -> Vec<String> {
 
 /// The runs whose output is kept.
 pub fn runs(project: &Project) -> Vec<RunId> {
-    let names = disk::names(&project.own().join("runs")).into_iter();
-    names.filter(|name| layout::is_plain(name)).map(RunId::from).collect()
+    let folder = project.own().join("runs");
+    let names = disk::names(&folder).into_iter();
+    let is_run = |name: &String| layout::is_plain(name) && disk::is_folder_itself(&folder.join(name));
+    names.filter(is_run).map(RunId::from).collect()
 }
 
 /// What a session takes.

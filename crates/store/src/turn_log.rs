@@ -119,6 +119,13 @@ impl TurnLog {
         Writer::open(self.clone(), lock)
     }
 
+    /// Takes the lock and nothing else: nobody writes while it is held.
+    pub fn hold(&self, timeout: Duration) -> Result<lock::Lock, StoreError> {
+        self.refuse_links()?;
+        disk::create_folder(&self.folder)?;
+        lock::acquire(&self.file("lock"), timeout)
+    }
+
     /// A repository may hold links: nothing is written through one to a file that is not ours.
     fn refuse_links(&self) -> Result<(), StoreError> {
         let files = ["jsonl", "head", "torn", "lock"].map(|extension| self.file(extension));

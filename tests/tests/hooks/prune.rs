@@ -101,6 +101,33 @@ fn prune_removes_what_is_old_and_never_what_is_needed() {
     assert_eq!(names(&again["removed"]), ["session new"], "{again:#}");
 }
 
+/// An agent's `git clean` takes the state away, and a session may have a turn log before it has a record.
+#[test]
+fn what_a_run_or_a_living_session_needs_stays_also_where_the_files_that_say_so_are_gone() {
+    let world = world(plimsoll_tests::ITEMS);
+    world.plimsoll(&["start", "--objective", "Do the plan."]).run().expect_success();
+    let state = world.json(".claude/ralph-state.json");
+    let run_id = state["run_id"].as_str().expect("an id").to_owned();
+    world.write(format!(".claude/plimsoll/runs/{run_id}/1.out"), &"what it printed\n".repeat(500));
+    std::fs::remove_file(world.path(".claude/ralph-state.json")).expect("the state");
+    world.write(".claude/plimsoll/turns/living.jsonl", "{}\n");
+    world.write(".claude/plimsoll/turns/left.blobs/piece", "left by a removal that was killed\n");
+    world.write(".claude/plimsoll/runs/no-folder", "nobody's\n");
+    let old = world.path(".claude/plimsoll/turns/left.blobs/piece").display().to_string();
+    world.command("/bin/sh", &["-c", &format!("touch -d '40 days ago' '{old}'")]).run().expect_success();
+    let pruned = world.plimsoll(&["prune", "--max-size", "1K", "--json"]).run().expect_success().json();
+    assert_eq!(names(&pruned["removed"]), ["session left"], "{pruned:#}");
+    let run = format!("run_output {run_id}");
+    let needed = names(&pruned["needed"]);
+    assert!(needed.iter().any(|name| *name == run || *name == run.replace('_', " ")), "{pruned:#}");
+    assert!(needed.contains(&"session living".to_owned()), "{pruned:#}");
+    assert!(
+        world.exists(format!(".claude/plimsoll/runs/{run_id}/1.out"))
+            && world.exists(".claude/plimsoll/turns/living.jsonl")
+    );
+    assert!(!world.path(".claude/plimsoll/turns/left.blobs").exists());
+}
+
 #[test]
 fn a_setting_of_the_user_prunes_at_the_end_of_a_session_and_a_projects_file_cannot() {
     let keep = json!({"keep": {"days": 30}});
