@@ -16,6 +16,8 @@ pub struct Board {
     pub paused_until: Moment,
     /// Who may land what is offered.
     pub merger: Lease,
+    /// One more with each new merger.
+    pub merger_epoch: u64,
 }
 
 /// An item on the board.
@@ -87,8 +89,6 @@ pub struct Lease {
     pub holder: String,
     /// The end, unless it is renewed.
     pub until: Moment,
-    /// One more with each new holder.
-    pub epoch: u64,
 }
 
 impl Lease {

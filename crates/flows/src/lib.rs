@@ -2,8 +2,8 @@
 //! (store), respond (protocol's reply).
 //!
 //! [`hooks`] has one file per hook program, [`run`] the life of an unattended run. [`context`] measures, [`checkpoint`] writes
-//! handoffs, [`handoffs`] lists them, [`keeping`] removes old records, [`turns`] records, [`memory`] shows the working memory, [`linear`] has notes delivered, [`install`] and
-//! [`doctor`] set up and check. Below them stand the hook's input ([`hook_invocation`]), its answer ([`hook_response`]) and a
+//! handoffs, [`handoffs`] lists them, [`keeping`] removes old records, [`turns`] records, [`memory`] shows the working memory,
+//! [`linear`] has notes delivered, [`install`] and [`doctor`] set up and check. Below them stand the hook's input ([`hook_invocation`]), its answer ([`hook_response`]) and a
 //! session's end ([`session_result`]), so that hooks and runs share them without knowing each other's files.
 //!
 //! A fault of ours is a line on standard error and in the journal, and never the session's end. The order of writes is what

@@ -20,8 +20,6 @@ const CHECKOUT_DEADLINE: Duration = Duration::from_secs(300);
 const REBASE_DEADLINE: Duration = Duration::from_secs(300);
 /// How much of git's message is kept: the lines about conflicts are its last ones.
 const LONGEST_REASON: usize = 2_000;
-/// A branch that is not there yet.
-const NONE: &str = "0000000000000000000000000000000000000000";
 
 /// Why something could not be done.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -125,10 +123,11 @@ fn abort(folder: &Path) {
     let _ = child::run(git::committing(folder, &[], &["rebase", "--abort"]), Terms::within(REBASE_DEADLINE));
 }
 
-/// Moves a branch from where it was seen, which is none for a new one. False if it is elsewhere by now.
+/// Moves a branch from where it was seen, which is none for a new one. False if it is elsewhere by now. (To git an empty name is
+/// a branch that is not there, with hashes of any length.)
 pub fn move_branch(repository: &Path, name: &str, from: Option<&str>, to: &str) -> bool {
     let reference = format!("refs/heads/{name}");
-    let arguments = ["update-ref", "-m", "plimsoll: landed", &reference, to, from.unwrap_or(NONE)];
+    let arguments = ["update-ref", "-m", "plimsoll: landed", &reference, to, from.unwrap_or_default()];
     let moved = child::run(git::committing(repository, &[], &arguments), Terms::within(CHECKOUT_DEADLINE));
     moved.succeeded()
 }
@@ -162,6 +161,9 @@ fn said(outcome: &crate::Outcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A commit that is in no repository.
+    const NONE: &str = "0000000000000000000000000000000000000000";
 
     fn shell(folder: &Path, line: &str) {
         let outcome = crate::shell(line, folder, Duration::from_secs(20));

@@ -4,11 +4,11 @@
 //! The caller gathers facts (`store`, `launcher`), asks, and acts on the answer; a decision is a value with its reason, such as
 //! [`monitor::Action`] or a `Verdict`. Six things change what they are given, because a decision and its counters belong
 //! together: [`gate::gate`], [`breaker`], [`ticks`] and [`resume::for_next`] change the run's state, [`monitor::monitor`] a
-//! session's record, [`workers`] the board of a parallel run. The caller passes a copy, or the one it read under the file's lock, and writes it; nothing here does.
-//! `foreign::note_…` changes another program's document in the same way.
+//! session's record, [`workers`] the board of a parallel run. The caller passes a copy, or the one it read under the file's
+//! lock, and writes it; nothing here does. `foreign::note_…` changes another program's document in the same way.
 //!
-//! `Result` is in two places: [`frames::may`], why a conversation may not change a frame, which the model reads; and
-//! [`statusline`], why a segment is hidden, which is no error.
+//! `Result` is in three places: [`frames::may`], why a conversation may not change a frame, which the model reads;
+//! [`statusline`], why a segment is hidden, which is no error; and [`workers`], that somebody else has taken over meanwhile.
 //!
 //! Limits: an answer is as good as the facts. Estimates ([`forecast`], [`step`]) are medians of what was measured, and end no
 //! session. Nothing here knows whether what it decided was done.

@@ -58,8 +58,7 @@ pub fn claim(board: &mut Board, worker: &str, now: Moment) -> Option<Claim> {
     let item = first_free(board, now)?;
     let row = &mut board.items[item];
     row.epoch += 1;
-    row.stage =
-        Stage::Leased { lease: Lease { holder: worker.to_owned(), until: now + LEASE, epoch: row.epoch } };
+    row.stage = Stage::Leased { lease: Lease { holder: worker.to_owned(), until: now + LEASE } };
     Some(Claim { item, epoch: row.epoch })
 }
 
@@ -141,17 +140,14 @@ fn held(board: &mut Board, claim: Claim) -> Result<&mut BoardItem, Fenced> {
 
 /// Makes one merger of several: the epoch with which it says everything.
 pub fn become_merger(board: &mut Board, name: &str, now: Moment) -> Option<u64> {
-    let lease = &mut board.merger;
-    let is_ours = lease.holder == name;
-    if lease.holds(now) && !is_ours {
+    let is_ours = board.merger.holder == name;
+    let holds = board.merger.holds(now);
+    if holds && !is_ours {
         return None;
     }
-    if !is_ours || !lease.holds(now) {
-        lease.epoch += 1;
-    }
-    lease.holder = name.to_owned();
-    lease.until = now + LEASE;
-    Some(lease.epoch)
+    board.merger_epoch += u64::from(!holds);
+    board.merger = Lease { holder: name.to_owned(), until: now + LEASE };
+    Some(board.merger_epoch)
 }
 
 /// Counts as merged whatever is in the target by now, also what was landed by a merger that had lost its lease: a worker that
@@ -200,7 +196,7 @@ pub fn refuse(board: &mut Board, merger: u64, item: usize, note: &str) -> Result
 
 /// An offered item, if this is the merger.
 fn landing(board: &mut Board, merger: u64, item: usize) -> Result<&mut BoardItem, Fenced> {
-    if board.merger.epoch != merger {
+    if board.merger_epoch != merger {
         return Err(Fenced);
     }
     let row = board.items.get_mut(item).ok_or(Fenced)?;

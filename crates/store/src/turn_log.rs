@@ -113,9 +113,7 @@ impl TurnLog {
 
     /// Takes the lock, repairs the end, merges what waits. Everything that is added comes after it.
     pub fn write(&self, timeout: Duration) -> Result<Writer, StoreError> {
-        self.refuse_links()?;
-        disk::create_folder(&self.folder)?;
-        let lock = lock::acquire(&self.file("lock"), timeout)?;
+        let lock = self.hold(timeout)?;
         Writer::open(self.clone(), lock)
     }
 

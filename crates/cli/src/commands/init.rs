@@ -110,20 +110,14 @@ fn summary(changes: &[Change]) -> String {
     if changes.is_empty() {
         return "No file would change.\n".to_owned();
     }
-    let words = |change: &Change| {
-        let text = |bytes: &Option<Vec<u8>>| {
-            String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned()
-        };
-        let (before, after) = (text(&change.before), text(&change.after));
-        let counted = |tag| {
-            TextDiff::from_lines(&before, &after).iter_all_changes().filter(|line| line.tag() == tag).count()
-        };
-        match (&change.before, &change.after) {
-            (None, _) => "new".to_owned(),
-            (Some(_), None) => "removed".to_owned(),
-            (Some(_), Some(_)) => {
-                format!("+{} −{} lines", counted(ChangeTag::Insert), counted(ChangeTag::Delete))
-            }
+    let words = |change: &Change| match (&change.before, &change.after) {
+        (None, _) => "new".to_owned(),
+        (Some(_), None) => "removed".to_owned(),
+        (Some(before), Some(after)) => {
+            let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
+            let diff = TextDiff::from_lines(&before, &after);
+            let counted = |tag| diff.iter_all_changes().filter(|line| line.tag() == tag).count();
+            format!("+{} −{} lines", counted(ChangeTag::Insert), counted(ChangeTag::Delete))
         }
     };
     let lines = changes.iter().map(|change| format!("  {}: {}\n", change.path.display(), words(change)));

@@ -78,8 +78,8 @@ pub(crate) fn of_session(asked: &Asked<'_>) -> Handoff {
     let of_item = lines_after(&lines, found.ticked_at.max(offered_at));
     let mut run_for_item = commands(of_item, calls);
     // A session that goes on reads it yet.
-    if !cause.is_after_the_session() {
-        run_for_item.iter_mut().for_each(|ran| ran.fact.unread.clear());
+    if cause.is_after_the_session() {
+        run_for_item.iter_mut().for_each(Ran::keep_what_was_not_read);
     }
     let verify = run.map(|run| run.options.commands()).unwrap_or_default();
     let mut work = found.work;
@@ -165,12 +165,20 @@ struct Ran {
     id: String,
     fact: CommandFact,
     output: String,
+    /// An answer came after it.
+    is_read: bool,
 }
 
 impl Ran {
     fn new(id: String, command: &str) -> Ran {
         let fact = CommandFact { command: command.to_owned(), ..CommandFact::default() };
-        Ran { id, fact, output: String::new() }
+        Ran { id, fact, output: String::new(), is_read: false }
+    }
+
+    fn keep_what_was_not_read(&mut self) {
+        if !self.is_read {
+            self.fact.unread = CommandFact::excerpt(&self.output);
+        }
     }
 }
 
@@ -179,7 +187,7 @@ fn commands(lines: &[Line], calls: &[ToolCall]) -> Vec<Ran> {
     for line in lines.iter().filter(|line| !line.is_sidechain) {
         // The model's next message has read what was printed before it.
         if line.kind.as_deref() == Some("assistant") && !line.is_api_error_message {
-            known.iter_mut().for_each(|ran| ran.fact.unread.clear());
+            known.iter_mut().for_each(|ran| ran.is_read = true);
         }
         for block in line.message.blocks() {
             match (block.kind.as_deref(), &block.input.command) {
@@ -207,7 +215,6 @@ fn settle(known: &mut [Ran], result: &Block) {
         ran.fact.ok = Some(!result.is_error);
         ran.output = without_reminders(&result.result_text());
         ran.fact.last_line = ran.output.trim_end().lines().last().unwrap_or_default().to_owned();
-        ran.fact.unread = CommandFact::excerpt(&ran.output);
     }
 }
 
@@ -282,7 +289,8 @@ mod tests {
         let failure = r#"{"type":"assistant","isApiErrorMessage":true,"message":{"content":[{"type":"text","text":"API Error"}]}}"#;
         let texts = [used("one"), printed("one"), used("two"), printed("two"), failure.to_owned()];
         let lines = texts.iter().map(|text| serde_json::from_str(text)).collect::<Result<Vec<Line>, _>>()?;
-        let known = commands(&lines, &[]);
+        let mut known = commands(&lines, &[]);
+        known.iter_mut().for_each(Ran::keep_what_was_not_read);
         let unread: Vec<&str> = known.iter().map(|ran| ran.fact.unread.as_str()).collect();
         assert_eq!(unread, ["", "port 4711\nbuilt"]);
         Ok(())

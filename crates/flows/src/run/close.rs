@@ -176,8 +176,9 @@ fn last_measurement(project: &Project, settings: &Settings, record: &SessionReco
     measure(&Question { project, settings, record, transcript, calls: &[] })
 }
 
-/// What the session said last, without secrets and without a promise, which a later session might repeat. The record keeps the end of long words: where they were cut in the
-/// middle of a long one, that may be the second half of a secret, and it is left out.
+/// What the session said last, without secrets and without a promise, which a later session might repeat. The record keeps the
+/// end of long words: where they were cut in the middle of a long one, that may be the second half of a secret, and it is left
+/// out.
 pub(crate) fn last_words(record: &SessionRecord) -> String {
     const HALF: usize = 12;
     let words = record.end.stop.as_ref().map_or("", |stop| stop.last_words.as_str());

@@ -69,11 +69,11 @@ impl Runner<'_> {
         let now = state_file::load(self.project, Some(&self.run_id))?;
         // The state may be gone for a moment (an agent's `git clean`): the client is followed with what was known.
         let now = now.as_ref().unwrap_or(state);
-        follower.sees_hooks(now.iteration_record.hooks_seen);
+        let record = self.record_of(state);
+        follower.sees_hooks(self.have_hooks_spoken(now, &record));
         // What keeps copies must not end the run.
         let _ = backup::todo(self.project, now);
         self.note_for_others(now, follower)?;
-        let record = state.session_id.as_ref().map(|id| sessions::load(self.project, id)).unwrap_or_default();
         if now.lifecycle.status() != Status::Cancelled && !follower.is_unguarded() {
             self.watcher.tell(&Progress::Load { state: now, record: &record });
         }
@@ -166,11 +166,7 @@ impl Runner<'_> {
     ) -> Result<SessionResult, RunError> {
         let now = state_file::load(self.project, Some(&self.run_id))?;
         let now = now.as_ref().unwrap_or(state);
-        // A session may be over before we have looked once, and its agent may have replaced the state: its record says it, too.
-        let record = state.session_id.as_ref().map(|id| sessions::load(self.project, id)).unwrap_or_default();
-        let is_recorded =
-            record.start.started_at.is_some() && record.start.run_id == Some(self.run_id.clone());
-        let hooks_seen = follower.sees_hooks(now.iteration_record.hooks_seen || is_recorded);
+        let hooks_seen = follower.sees_hooks(self.have_hooks_spoken(now, &self.record_of(state)));
         let ended = follower.ended(exit);
         if follower.has_begun() && !hooks_seen {
             return self.unguarded(state, follower, ended);
@@ -181,6 +177,18 @@ impl Runner<'_> {
             }
             _ => Ok(ended),
         }
+    }
+
+    fn record_of(&self, state: &RunState) -> SessionRecord {
+        state.session_id.as_ref().map(|id| sessions::load(self.project, id)).unwrap_or_default()
+    }
+
+    /// Whether our SessionStart hook has spoken. An agent may have replaced the state before we have looked once: the session's
+    /// record says it, too.
+    fn have_hooks_spoken(&self, now: &RunState, record: &SessionRecord) -> bool {
+        let start = &record.start;
+        let is_recorded = start.started_at.is_some() && start.run_id.as_ref() == Some(&self.run_id);
+        now.iteration_record.hooks_seen || is_recorded
     }
 
     fn unguarded(
