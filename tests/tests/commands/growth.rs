@@ -6,6 +6,7 @@ use plimsoll_store::{TurnLog, memory, sessions, state_file};
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::large_world::{LargeWorld, RUN, SESSION, Size};
+use plimsoll_tests::side_by_side;
 use serde_json::{Value, json};
 use std::fs;
 use std::time::Duration;
@@ -205,22 +206,95 @@ fn is_measurable() -> bool {
     is_so
 }
 
+/// A project of ten of everything, and one of a size.
+fn two_worlds(size: Size) -> (LargeWorld, LargeWorld) {
+    std::thread::scope(|scope| {
+        let small = scope.spawn(|| LargeWorld::new(Size::TEN));
+        let large = LargeWorld::new(size);
+        (small.join().unwrap(), large)
+    })
+}
+
 #[test]
-fn what_grows_in_a_project_over_the_years_makes_no_hook_slower() {
+fn what_grows_in_a_project_over_the_years_makes_no_hook_of_an_ordinary_session_slower() {
     if !is_measurable() {
         return;
     }
-    let (small, large) = std::thread::scope(|scope| {
-        let small = scope.spawn(|| LargeWorld::new(Size::TEN));
-        let large = LargeWorld::new(LARGE);
-        (small.join().unwrap(), large)
-    });
-    held_to_the_parsers(&small, Size::TEN);
-    held_to_the_parsers(&large, LARGE);
+    let (small, large) = two_worlds(LARGE);
+    assert_flat(&FLAT_CASES, &small, &large);
+}
+
+#[test]
+fn what_grows_in_a_project_over_the_years_makes_no_monitor_of_a_run_slower() {
+    if !is_measurable() {
+        return;
+    }
+    let (small, large) = two_worlds(LARGE);
+    begin_in_the_run(&small, &large);
+    assert_flat(&FLAT_IN_A_RUN, &small, &large);
+}
+
+#[test]
+fn what_reads_the_plan_costs_no_more_than_its_length() {
+    if !is_measurable() {
+        return;
+    }
+    let (small, large) = two_worlds(Size { items: 4_000, history: 4_000, ..Size::TEN });
+    begin_in_the_run(&small, &large);
+    let bytes = large.bytes_of_plan_and_state() - small.bytes_of_plan_and_state();
     let mut over = Vec::new();
-    let measured = measured_side_by_side(&small, &large);
+    println!("| case | instructions at ten | at four thousand | for each byte | limit |");
+    for (case, limit) in LINEAR_CASES {
+        let (few, many) = (case.instructions(&small), case.instructions(&large));
+        let each = many.saturating_sub(few) / bytes;
+        println!("| {} | {few} | {many} | {each} | {limit} |", case.name);
+        if each > limit {
+            over.push(case.name);
+        }
+    }
+    assert_eq!(over, [""; 0]);
+}
+
+#[test]
+fn a_project_that_is_written_by_hand_is_what_the_programs_read() {
+    for size in [Size::TEN, LARGE] {
+        let large = LargeWorld::new(size);
+        let project = &large.project;
+        let log = TurnLog::of(project, &SESSION.into()).unwrap();
+        let report = log.verify().unwrap();
+        assert!(report.is_whole() && report.turns == size.turns, "{report:?}");
+        assert_eq!(log.head().unwrap().seq, size.turns);
+        let history = memory::history(project).unwrap();
+        assert_eq!(history.len() as u64, size.changes);
+        assert_eq!(memory::load(project).unwrap().rev, size.changes);
+        assert_eq!(sessions::ids(project).len() as u64, size.sessions);
+        let run = state_file::load(project, Some(&RUN.into())).unwrap().unwrap();
+        let plan = TodoList::parse(&large.world.read("fix_plan.md"));
+        assert_eq!((run.items.todo_items, run.items.completed_items), (plan.open(), plan.done()));
+        assert_eq!((plan.items.len() as u64, run.context_history.len() as u64), (size.items, size.history));
+    }
+}
+
+/// The session begins in the run.
+fn begin_in_the_run(small: &LargeWorld, large: &LargeWorld) {
+    side_by_side(&[small, large], |world| LINEAR_CASES[1].0.call(world, &["env"]));
+}
+
+/// No case costs more in the large world than in the small one.
+fn assert_flat(cases: &[Case], small: &LargeWorld, large: &LargeWorld) {
+    let measure = |world: &LargeWorld| -> Vec<Cost> {
+        // Before, each is called until nothing is left to be made.
+        cases.iter().rev().chain(cases).for_each(|case| case.call(world, &["env"]));
+        cases.iter().map(|case| case.cost(world)).collect()
+    };
+    let (in_small, in_large) = std::thread::scope(|scope| {
+        let in_small = scope.spawn(|| measure(small));
+        let in_large = measure(large);
+        (in_small.join().unwrap(), in_large)
+    });
+    let mut over = Vec::new();
     println!("| case | instructions at ten | at ten thousand | | calls | |");
-    for (case, (small, large)) in FLAT_CASES.iter().chain(&FLAT_IN_A_RUN).zip(&measured) {
+    for ((case, small), large) in cases.iter().zip(&in_small).zip(&in_large) {
         let ratio = large.instructions as f64 / small.instructions as f64;
         let Cost { instructions, calls } = small;
         println!(
@@ -230,57 +304,10 @@ fn what_grows_in_a_project_over_the_years_makes_no_hook_slower() {
         let is_flat = |large: u64, small: u64| large * 100 <= small * FLAT;
         // Two calls more are no growth: a file that is longer than one read.
         if !is_flat(large.instructions, small.instructions) || !is_flat(large.calls, small.calls + 2) {
-            over.push(case.name.to_owned());
+            over.push(case.name);
         }
     }
-    println!("| case | instructions at ten | at ten thousand | for each byte | limit |");
-    let bytes = large.bytes_of_plan_and_state() - small.bytes_of_plan_and_state();
-    for (case, limit) in LINEAR_CASES {
-        let (few, many) = (case.instructions(&small), case.instructions(&large));
-        let each = many.saturating_sub(few) / bytes;
-        println!("| {} | {few} | {many} | {each} | {limit} |", case.name);
-        if each > limit {
-            over.push(case.name.to_owned());
-        }
-    }
-    assert!(over.is_empty(), "{over:?}");
-}
-
-/// What was written by hand is what the programs read.
-fn held_to_the_parsers(large: &LargeWorld, size: Size) {
-    let project = &large.project;
-    let log = TurnLog::of(project, &SESSION.into()).unwrap();
-    let report = log.verify().unwrap();
-    assert!(report.is_whole() && report.turns == size.turns, "{report:?}");
-    assert_eq!(log.head().unwrap().seq, size.turns);
-    let history = memory::history(project).unwrap();
-    assert_eq!(history.len() as u64, size.changes);
-    assert_eq!(memory::load(project).unwrap().rev, size.changes);
-    assert_eq!(sessions::ids(project).len() as u64, size.sessions);
-    let run = state_file::load(project, Some(&RUN.into())).unwrap().unwrap();
-    let plan = TodoList::parse(&large.world.read("fix_plan.md"));
-    assert_eq!((run.items.todo_items, run.items.completed_items), (plan.open(), plan.done()));
-    assert_eq!((plan.items.len() as u64, run.context_history.len() as u64), (size.items, size.history));
-}
-
-/// Every flat case in both worlds: those of an ordinary session, then those of a session of the run.
-fn measured_side_by_side(small: &LargeWorld, large: &LargeWorld) -> Vec<(Cost, Cost)> {
-    let measure = |world: &LargeWorld| -> Vec<Cost> {
-        let in_turn = |cases: &[Case]| {
-            // Before, each is called until nothing is left to be made.
-            cases.iter().rev().chain(cases).for_each(|case| case.call(world, &["env"]));
-            cases.iter().map(|case| case.cost(world)).collect::<Vec<Cost>>()
-        };
-        let mut costs = in_turn(&FLAT_CASES);
-        LINEAR_CASES[1].0.call(world, &["env"]);
-        costs.extend(in_turn(&FLAT_IN_A_RUN));
-        costs
-    };
-    std::thread::scope(|scope| {
-        let small = scope.spawn(|| measure(small));
-        let large = measure(large);
-        small.join().unwrap().into_iter().zip(large).collect()
-    })
+    assert_eq!(over, [""; 0]);
 }
 
 /// `plimsoll start` with a plan of so many items: instructions, and the bytes of what it read and wrote.

@@ -7,7 +7,7 @@ use plimsoll_testkit::fixtures;
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::{Finished, Running, World};
-use plimsoll_tests::{LIFELIKE, events, honest, journal, start_real, world};
+use plimsoll_tests::{LIFELIKE, events, honest, journal, side_by_side, start_real, world};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -443,13 +443,14 @@ fn a_client_that_waits_for_its_background_task_is_waited_for_and_judged_by_its_l
 #[test]
 fn a_client_that_lives_on_for_a_task_or_a_wakeup_is_ended_after_the_wait() {
     let wakeup = json!({"delaySeconds": 60, "reason": "x", "prompt": "go on", "noop": false});
-    for (what, wait, ours) in [
+    let cases = [
         (in_background("sleep 600.7"), 3, &[][..]),
         (Step::default().tool("ScheduleWakeup", wakeup), 3, &[]),
         // A client that waits is not silent.
         (in_background("sleep 600.8"), 6, &["--idle-timeout", "4s"]),
-    ] {
-        let (world, model) = odd(vec![what, Step::text("I wait.")]);
+    ];
+    side_by_side(&cases, |(what, wait, ours)| {
+        let (world, model) = odd(vec![what.clone(), Step::text("I wait.")]);
         world.write(".claude/plimsoll.json", &json!({ "background_wait_seconds": wait }).to_string());
         let finished = run(&world, ours, &OPUS);
         let words = format!("{ours:?} {finished:#?}");
@@ -459,7 +460,7 @@ fn a_client_that_lives_on_for_a_task_or_a_wakeup_is_ended_after_the_wait() {
         assert_eq!(ended.len(), 1, "{words}");
         assert_eq!(ended[0]["reason"], format!("alive {wait} s after its result"), "{words}");
         assert_eq!(started_in(&world, &first_session(&world)), [""; 0], "{words}");
-    }
+    });
 }
 
 // ---- a stand-in for the client: what the real one does not do on demand ----

@@ -1,4 +1,4 @@
-//! A night alone: six items, and everything that goes wrong in a night. In the morning all is done but
+//! A night alone: five items, and everything that goes wrong in a night. In the morning all is done but
 //! the one item that nobody could do; nothing twice, nothing lost.
 
 use plimsoll_testkit::night::Character;
@@ -14,12 +14,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// A seed with a usage limit, whose sloppy agent leaves out a part and claims to have done everything.
 const LIMITED_NIGHT: u64 = 200;
 
-const ITEMS: u32 = 6;
+const ITEMS: u32 = 5;
 /// Nobody gets anywhere with this one.
 const STUCK: u32 = 2;
 /// The client dies in the middle of this one, once.
 const CRASHES: [u32; 1] = [1];
-/// The API is overloaded when this one is begun, for two sessions.
+/// The API is overloaded when this one is begun, for a session.
 const OVERLOADED: u32 = 3;
 /// The plan's quota is used up when this one is begun.
 const LIMITED: u32 = 4;
@@ -56,11 +56,11 @@ impl Night {
         let number = number_of(&item);
         let work = format!("echo '{item}' >> work.txt && {}", tick(&item));
         match (number, turn.step) {
-            (OVERLOADED, 0) if self.overloads < 4 => {
+            (OVERLOADED, 0) if self.overloads < 2 => {
                 self.overloads += 1;
                 Step::error(529, "Overloaded")
             }
-            (LIMITED, 0) if now() < *self.resets_at.get_or_insert(now() + 5) => usage_limit(self.resets_at),
+            (LIMITED, 0) if now() < *self.resets_at.get_or_insert(now() + 3) => usage_limit(self.resets_at),
             (STUCK, 0) => Step::bash("cargo-that-is-not-there test; exit 1").usage(30_000),
             (STUCK, _) => Step::text("I could not do it.").usage(31_000),
             // Half of the work, then the client is gone, with an edit that is not committed.
@@ -112,6 +112,9 @@ fn in_the_morning_everything_is_done_but_the_one_item_that_nobody_could_do() {
         .timeout(Duration::from_secs(400))
         .run();
     let journal = journal(&world);
+    for e in &journal {
+        eprintln!("{e}");
+    }
     let verdicts = markers(&journal);
     assert_eq!(finished.code, Some(4), "{finished:?}\n{verdicts:#?}");
 
@@ -130,7 +133,7 @@ fn in_the_morning_everything_is_done_but_the_one_item_that_nobody_could_do() {
     assert_eq!(work.len() as u32, ITEMS - 1, "nothing lost");
 
     let count = |beginning: &str| verdicts.iter().filter(|marker| marker.starts_with(beginning)).count();
-    assert!(count("RALPH_PAUSE|-|overloaded") >= 2, "{verdicts:#?}");
+    assert_eq!(count("RALPH_PAUSE|-|overloaded"), 1, "{verdicts:#?}");
     assert_eq!(count("RALPH_PAUSE|2"), 1, "the usage limit, until its reset: {verdicts:#?}");
     let of_ending = |word: &str| {
         events(&journal, "verdict").into_iter().filter(|entry| entry["ending"]["ending"] == word).count()
