@@ -158,6 +158,17 @@ for chunk in 1 2 3 4 5 6 7; do remember alloc "chunk-$chunk" "$(head -c 1100 "$S
 settled "plimsoll-post-tool memory" quiet.json
 row "the same with a memory of 8 KB, nothing new" "$(instructions "plimsoll-post-tool memory" quiet.json)" $((ORDINARY + 60000))
 row "frame before a write to the memory" "$(instructions plimsoll-frame write.json)" 350000
+# What a session does hundreds of times: a new turn with an answer of 7 KB, in an environment as large as a shell's.
+MANY=()
+for number in {10..59}; do MANY+=("VARIABLE_$number=a value of an ordinary length"); done
+settled "plimsoll-post-tool memory" quiet.json "${MANY[@]}"
+cp -r "$STAGE/project/.claude" "$STAGE/claude-before"
+row "typical batch: new turn, 7 KB, memory, 59 variables" "$(instructions "plimsoll-post-tool memory" typical.json "${MANY[@]}")" 600000 2900000
+rm -r "$STAGE/project/.claude"
+cp -r "$STAGE/claude-before" "$STAGE/project/.claude"
+(cd "$STAGE/project" && env -i "${ENVIRONMENT[@]}" "${MANY[@]}" strace -f -qq -o "$STAGE/calls.log" "$BIN/plimsoll-post-tool" memory <"$STAGE/typical.json" >/dev/null)
+row "the same, system calls" "$(grep -vc '+++' "$STAGE/calls.log")" 90 165
+row "the same, waits for the disk" "$(grep -cE '(fsync|fdatasync|syncfs)\(' "$STAGE/calls.log")" 1
 
 # 6 to 10 % above what each program is today: a library that slips in is seen, another path of the toolchain is not.
 # The hook programs are one file.

@@ -52,10 +52,10 @@ TEXT
   cases
   cat <<TEXT
 
-The largest peak memory of these is $(mb "$WORST_PEAK") (budget: 4 MB; $(held "$WORST_PEAK" 4096)). The turn written: $DURABLE. Before each round of the rows with
+The largest peak memory of these is $(mb "$WORST_PEAK") (budget: 4 MB; $(held "$WORST_PEAK" 4096)). The turn written: $TURN bytes. Before each round of the rows with
 fsync everything else is written to disk, so that only the program's own syncs are timed. A checkpoint syncs the handoff, the state,
 the state's copy and two folders, and starts git, once even outside a repository; the budget was set for one
-synced write. The record is never synced, because it can be rebuilt. The wait for the client's transcript writer is not included; see [below](#the-wait-for-the-client).
+synced write. The record is never synced, because it can be rebuilt; nor is a turn at its batch, because the transcript holds it until the end of the turn or a checkpoint puts it on the disk. The wait for the client's transcript writer is not included; see [below](#the-wait-for-the-client).
 
 ## Instructions and sizes
 

@@ -6,11 +6,9 @@
 //!   -e NAME=VALUE  a variable                  -n COUNT        so many at once, timed from the first start to the last end
 //!   -r FROM TO     before each start TO is made what FROM is: a file, or a folder with all in it
 //!   -d             and everything is on the disk before the clock starts, so that only the program's own syncs are timed
-//! `fdatasync FILE BYTES` in the place of a program adds so many bytes to a file and syncs them, in this process.
 
 use std::ffi::c_int;
 use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -99,14 +97,6 @@ impl Contestant {
     /// One round.
     fn go(&mut self) {
         self.prepare();
-        if self.program[0] == "fdatasync" {
-            let mut file = added_to(&self.program[1]);
-            let bytes = vec![b'x'; self.program[2].parse().expect("a number")];
-            let start = Instant::now();
-            file.write_all(&bytes).expect("a disk with room");
-            file.sync_data().expect("a disk that syncs");
-            return self.times.push(start.elapsed().as_secs_f64() * 1e6);
-        }
         let mut commands: Vec<Command> = (0..self.at_once).map(|_| self.command()).collect();
         let start = Instant::now();
         let started = commands.iter_mut().map(|command| command.spawn().expect(&self.program[0]).id());

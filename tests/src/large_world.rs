@@ -71,10 +71,21 @@ impl LargeWorld {
 
     /// Adds a turn to the session's transcript that ended before the memory was changed last.
     pub fn add_turn(&self) {
+        self.add_turn_with("ok");
+    }
+
+    /// The same with a result of its call; answers the call's id.
+    pub fn add_turn_with(&self, result: &str) -> String {
         let text = fs::read_to_string(&self.transcript).expect("the transcript");
         // Another message each time, and none that the log has.
         let number = 1_000_000 + text.len() as u64;
-        write(&self.transcript, &(text + &turn(number, self.moment(30))));
+        write(&self.transcript, &(text + &turn(number, self.moment(30), result)));
+        call_of(number)
+    }
+
+    /// The session's transcript.
+    pub fn transcript(&self) -> &Path {
+        &self.transcript
     }
 
     /// So many seconds before it was built.
@@ -180,7 +191,7 @@ impl LargeWorld {
     /// A log of that many turns, of which the transcript has the last ten.
     fn put_turns(&self, count: u64) {
         let transcript: String =
-            (count.saturating_sub(10)..count).map(|number| turn(number, self.moment(60))).collect();
+            (count.saturating_sub(10)..count).map(|number| turn(number, self.moment(60), "ok")).collect();
         write(&self.transcript, &transcript);
         let read = transcript.len() as u64;
         let content = json!({
@@ -239,9 +250,13 @@ impl LargeWorld {
     }
 }
 
+fn call_of(turn: u64) -> String {
+    format!("toolu_{turn}")
+}
+
 /// A call and its result, as the client writes them.
-fn turn(number: u64, at: Timestamp) -> String {
-    let id = format!("toolu_{number}");
+fn turn(number: u64, at: Timestamp, result: &str) -> String {
+    let id = call_of(number);
     let lines = [
         json!({"type": "assistant", "timestamp": at, "isSidechain": false, "sessionId": SESSION, "message": {
             "id": format!("msg_{number}"), "role": "assistant", "model": "claude-opus-5-5", "stop_reason": "tool_use",
@@ -249,7 +264,7 @@ fn turn(number: u64, at: Timestamp) -> String {
             "usage": {"input_tokens": 10, "cache_read_input_tokens": 50_000, "output_tokens": 50},
         }}),
         json!({"type": "user", "timestamp": at, "isSidechain": false, "sessionId": SESSION, "message": {
-            "role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": "ok", "is_error": false}],
+            "role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": result, "is_error": false}],
         }}),
     ];
     lines.map(|line| format!("{line}\n")).concat()

@@ -17,7 +17,7 @@ use plimsoll_domain::text::clip;
 use plimsoll_domain::{Reading, RunState, SessionId, SessionRecord, Settings, Thresholds};
 use plimsoll_protocol::tool::ToolCall;
 use plimsoll_store::{
-    Durability, Project, StoreError, UnreadHandoffs, clock, disk, journal, sessions, state_file,
+    Durability, Project, StoreError, TurnLog, UnreadHandoffs, clock, disk, journal, sessions, state_file,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -54,10 +54,16 @@ pub struct Request<'a> {
 /// A lock that a writer of ours holds for a millisecond; after this long something is wrong, and at a
 /// checkpoint we act all the same.
 const TIMEOUT: Duration = Duration::from_secs(2);
+/// For the turn log's, which another hook may hold while it reads.
+const TURNS_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Writes handoff and state; answers with the handoff's path relative to the project.
 pub fn write(request: &Request<'_>) -> Result<String, StoreError> {
     let record = sessions::load(request.project, request.session_id);
+    if let Some(log) = TurnLog::of(request.project, request.session_id) {
+        // The turns that the checkpoint is about. If they cannot be, the transcript has them, and the handoff is what matters.
+        let _ = log.make_durable(TURNS_TIMEOUT);
+    }
     let handoff = gather(request, &record);
     // The handoff first: the state names it, and must not name a file that a kill has left out.
     let (file, notes) = write_handoff(request, &record, &handoff)?;

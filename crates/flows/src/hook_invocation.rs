@@ -3,7 +3,8 @@
 use plimsoll_domain::{RunState, SessionId, SessionRecord, Settings};
 use plimsoll_protocol::event::Event;
 use plimsoll_protocol::{Hook, Malformed};
-use plimsoll_store::{Project, StoreError, config, ledger, state_file};
+use plimsoll_store::{Project, StoreError, config, ledger, sessions, state_file};
+use std::cell::OnceCell;
 use std::path::PathBuf;
 
 /// One call of a hook.
@@ -19,6 +20,7 @@ pub struct HookInvocation {
     pub settings: Settings,
     /// Why the settings could not be read, if so.
     pub complaint: Option<StoreError>,
+    record: OnceCell<SessionRecord>,
 }
 
 /// The variable by which a session knows its run.
@@ -66,7 +68,13 @@ impl HookInvocation {
             project,
             settings,
             complaint,
+            record: OnceCell::new(),
         })
+    }
+
+    /// The session's record as this hook found it first, for those who do not change it: whoever does, reads it under its lock.
+    pub fn record(&self) -> &SessionRecord {
+        self.record.get_or_init(|| sessions::load(&self.project, &self.session_id))
     }
 
     /// The event.

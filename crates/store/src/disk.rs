@@ -279,6 +279,12 @@ pub fn sync_folder(folder: &Path) {
     }
 }
 
+/// Puts all that was written to the volume of a folder on the disk: many files cost one wait.
+pub fn sync_volume(folder: &Path) -> Result<(), StoreError> {
+    let opened = door::folder(folder).map_err(|refused| refused.of("sync", folder))?;
+    rustix::fs::syncfs(opened).map_err(|error| io("sync", folder)(error.into()))
+}
+
 /// True when something is at the path; in a project, something in it.
 pub fn exists(path: &Path) -> bool {
     door::is_there(path)

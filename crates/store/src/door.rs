@@ -297,10 +297,18 @@ pub(crate) fn read_all(opened: Opened, most: u64) -> std::io::Result<Option<Vec<
     if size > most {
         return Ok(None);
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
-    // One byte too many shows that the file has grown beyond the limit since it was opened.
-    let mut file = opened.file.take(most + 1);
-    Read::read_to_end(&mut file, &mut bytes)?;
+    // Asked for one byte more than there should be: that it does not come is the file's end, and nobody need ask again.
+    let mut bytes = vec![0; usize::try_from(size).unwrap_or(0) + 1];
+    let mut file = opened.file;
+    let read = match file.read(&mut bytes) {
+        Err(error) if error.kind() == std::io::ErrorKind::Interrupted => 0,
+        read => read?,
+    };
+    bytes.truncate(read);
+    if read as u64 != size {
+        // One byte too many shows that the file has grown beyond the limit since it was opened.
+        file.take((most + 1).saturating_sub(read as u64)).read_to_end(&mut bytes)?;
+    }
     Ok((bytes.len() as u64 <= most).then_some(bytes))
 }
 

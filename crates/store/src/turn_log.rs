@@ -16,13 +16,13 @@ mod verify;
 mod writer;
 
 pub use entry::NewRecord;
-pub use head::{Head, Stream};
+pub use head::{Head, Stream, Unsynced};
 use plimsoll_domain::SessionId;
 pub use reader::{Backwards, Forwards, LineStart, RawLine};
 pub use verify::{Finding, Report};
 pub use writer::Writer;
 
-use crate::{Project, StoreError, disk, lock};
+use crate::{Durability, Project, StoreError, disk, lock};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -113,14 +113,30 @@ impl TurnLog {
 
     /// Takes the lock, repairs the end, merges what waits. Everything that is added comes after it.
     pub fn write(&self, timeout: Duration) -> Result<Writer, StoreError> {
-        let lock = self.hold(timeout)?;
-        Writer::open(self.clone(), lock)
+        Writer::open(self.clone(), self.hold(timeout)?, Durability::Durable)
+    }
+
+    /// The same for one who does not wait for the disk: until [`TurnLog::make_durable`] or a durable writer a power cut may take
+    /// what is added, so something else must hold it till then.
+    pub fn write_lazily(&self, timeout: Duration) -> Result<Writer, StoreError> {
+        Writer::open(self.clone(), self.hold(timeout)?, Durability::Lazy)
+    }
+
+    /// Puts on the disk what was added lazily.
+    pub fn make_durable(&self, timeout: Duration) -> Result<(), StoreError> {
+        let head = Head::load(&self.head_path());
+        if head.is_some_and(|head| head.unsynced.is_some()) { self.settle(timeout) } else { Ok(()) }
+    }
+
+    /// Checks what was added lazily if the system has been started anew since: what a power cut has spoilt is moved aside.
+    pub fn check_after_restart(&self, timeout: Duration) -> Result<(), StoreError> {
+        let head = Head::load(&self.head_path());
+        if head.is_some_and(|head| head.is_in_doubt()) { self.settle(timeout) } else { Ok(()) }
     }
 
     /// Takes the lock and nothing else: nobody writes while it is held.
     pub fn hold(&self, timeout: Duration) -> Result<lock::Lock, StoreError> {
         self.refuse_links()?;
-        disk::create_folder(&self.folder)?;
         lock::acquire(&self.file("lock"), timeout)
     }
 

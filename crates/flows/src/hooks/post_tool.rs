@@ -56,21 +56,21 @@ fn is_a_childs(call: &HookInvocation) -> bool {
 }
 
 fn watch(call: &HookInvocation) -> Result<HookResponse, plimsoll_store::StoreError> {
-    let record = sessions::load(&call.project, &call.session_id);
-    let claimed = call.is_of_run(&record)?;
+    let record = call.record();
+    let claimed = call.is_of_run(record)?;
     if claimed && record.end.cancelled {
         return Ok(cancelled(call));
     }
-    let measurement = measure::of_call(call, &record);
+    let measurement = measure::of_call(call, record);
     let complaint = measurement.trouble.as_ref().map(ToString::to_string);
-    let Some(mut sight) = sight(call, &record, &measurement, claimed) else {
+    let Some(mut sight) = sight(call, record, &measurement, claimed) else {
         note_wait(call, &measurement)?;
         return Ok(HookResponse::quiet().with_complaint(complaint));
     };
     // First without the lock: mostly nothing changes, and then nothing is locked or written.
     let mut draft = record.clone();
     let mut expected = plimsoll_policy::monitor::monitor(&mut draft, &sight, &call.settings);
-    if draft == record && expected == Action::Nothing && measurement.waited.is_none() {
+    if draft == *record && expected == Action::Nothing && measurement.waited.is_none() {
         return Ok(HookResponse::quiet().with_complaint(complaint));
     }
     // The state is read only by those who act on it: the run may be over by now.
@@ -78,7 +78,7 @@ fn watch(call: &HookInvocation) -> Result<HookResponse, plimsoll_store::StoreErr
     let mut run = if acts { open_run(call)? } else { None };
     if acts && run.is_none() {
         sight.in_run = false;
-        draft.clone_from(&record);
+        draft.clone_from(record);
         expected = plimsoll_policy::monitor::monitor(&mut draft, &sight, &call.settings);
     }
     sight.now = clock::fine_stamp(clock::now());

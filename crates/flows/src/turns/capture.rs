@@ -16,7 +16,7 @@ use plimsoll_protocol::event::Event;
 use plimsoll_protocol::recording::{AgentNote, TranscriptLine};
 use plimsoll_store::memory::Past;
 use plimsoll_store::turn_log::{Forwards, Head, LineStart, NewRecord, Stream, Writer};
-use plimsoll_store::{Project, StoreError, TurnLog, clock, disk};
+use plimsoll_store::{Durability, Project, StoreError, TurnLog, clock, disk};
 use serde_json::{Map, Value, json};
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashSet;
@@ -92,11 +92,13 @@ pub fn at_hook(call: &HookInvocation) -> Option<String> {
         (Some(agent), _) => (Source::agent(agent, &agent_file(&transcript, agent)), EndOfInput::Batch(&ids)),
         (None, _) => (Source::main(&transcript), EndOfInput::Batch(&ids)),
     };
-    let setting = || {
-        let record = plimsoll_store::sessions::load(&call.project, &call.session_id);
-        Setting { agent_type: call.hook.agent_type.clone(), ..Setting::of(&call.project, &record) }
+    let setting =
+        || Setting { agent_type: call.hook.agent_type.clone(), ..Setting::of(&call.project, call.record()) };
+    let limits = match call.event() {
+        Event::PostToolBatch(_) | Event::PostToolUse(_) => CaptureLimits::BATCH,
+        _ => CaptureLimits::HOOK,
     };
-    match capture(&log, &source, setting, closing, CaptureLimits::HOOK) {
+    match capture(&log, &source, setting, closing, limits) {
         Ok(_) | Err(StoreError::Busy { .. }) => None,
         Err(error) => Some(complaint(&error)),
     }
@@ -152,19 +154,42 @@ pub struct CaptureLimits {
     pub lock: Duration,
     /// For the transcript, in bytes.
     pub bytes: u64,
+    /// Whether the disk is waited for. Until it was, the transcript holds what the log may lose.
+    pub durability: Durability,
 }
 
 impl CaptureLimits {
     /// A hook's: its session waits for it.
-    pub const HOOK: CaptureLimits = CaptureLimits { lock: HOOK_TIMEOUT, bytes: HOOK_BYTES };
+    pub const HOOK: CaptureLimits =
+        CaptureLimits { lock: HOOK_TIMEOUT, bytes: HOOK_BYTES, durability: Durability::Durable };
+    /// That of a batch in the middle of the work, of which there are hundreds.
+    pub const BATCH: CaptureLimits = CaptureLimits { durability: Durability::Lazy, ..CaptureLimits::HOOK };
     /// A session's end: its client waits for the hook, and everything is read.
-    pub const END: CaptureLimits = CaptureLimits { lock: HOOK_TIMEOUT, bytes: u64::MAX };
+    pub const END: CaptureLimits = CaptureLimits { bytes: u64::MAX, ..CaptureLimits::HOOK };
     /// The user's, and that of a run between its sessions.
-    pub const USER: CaptureLimits = CaptureLimits { lock: USERS_TIMEOUT, bytes: u64::MAX };
+    pub const USER: CaptureLimits = CaptureLimits { lock: USERS_TIMEOUT, ..CaptureLimits::END };
 }
 
 /// Records what is new; answers how many turns that were.
 pub fn capture(
+    log: &TurnLog,
+    source: &Source,
+    setting: impl Fn() -> Setting,
+    closing: EndOfInput<'_>,
+    limits: CaptureLimits,
+) -> Result<u64, StoreError> {
+    if limits.durability == Durability::Lazy {
+        return capture_new(log, source, setting, closing, limits);
+    }
+    // Before it is looked at: what a power cut has taken is recorded again.
+    log.check_after_restart(limits.lock)?;
+    let turns = capture_new(log, source, setting, closing, limits)?;
+    // What the batches before have left, if nothing new has taken it along.
+    log.make_durable(limits.lock)?;
+    Ok(turns)
+}
+
+fn capture_new(
     log: &TurnLog,
     source: &Source,
     setting: impl Fn() -> Setting,
@@ -195,7 +220,10 @@ pub fn capture(
         }
         seen = Some(made);
     }
-    let mut writer = log.write(limits.lock)?;
+    let mut writer = match limits.durability {
+        Durability::Durable => log.write(limits.lock)?,
+        Durability::Lazy => log.write_lazily(limits.lock)?,
+    };
     let turns = match seen {
         // Only if no other hook has recorded in between: otherwise these turns may be in the log already.
         Some(made) if *writer.head() == head => record(&mut writer, made, source)?,

@@ -32,7 +32,9 @@ impl Past {
         if !exists(project) {
             return Past::default();
         }
-        let newest_at = newest(project).ok().flatten().map(|change| change.at).unwrap_or_default();
+        // The head knows; without it the log's end says so.
+        let newest_at = log(project).head().map(|head| head.at).or_else(|| Some(newest(project).ok()??.at));
+        let newest_at = newest_at.unwrap_or_default();
         Past { now: load(project).ok(), newest_at, project: Some(project.clone()), ..Past::default() }
     }
 

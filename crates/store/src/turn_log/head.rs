@@ -1,6 +1,7 @@
-//! How far a log goes: written after each append, and made again from the log whenever it is not there.
+//! How far a log goes: written after each append, and made again from the log whenever it is not there. And how much of
+//! it a power cut may still take: a hook at work does not wait for the disk.
 
-use crate::{Durability, StoreError, disk, sessions};
+use crate::{Durability, StoreError, boot, disk, sessions};
 use plimsoll_domain::Timestamp;
 use plimsoll_domain::log_line::Header;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,21 @@ pub struct Head {
     pub streams: BTreeMap<String, Stream>,
     /// Pending files that were merged last: a kill between merging and removing one must not double it.
     pub merged: Vec<String>,
+    /// What a power cut may still take; none if all of it is on the disk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsynced: Option<Unsynced>,
+}
+
+/// The end of a log that was written and not put on the disk.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Unsynced {
+    /// From this byte on.
+    pub from: u64,
+    /// The start of the system in which it was written: in a later one it is believed only after it has been checked.
+    pub boot: String,
+    /// True if large pieces are among it.
+    pub has_pieces: bool,
 }
 
 /// How far a transcript has been read.
@@ -48,6 +64,12 @@ impl Head {
     pub(super) fn save(&self, path: &Path) -> Result<(), StoreError> {
         // Lazy: an older head that a power cut brings back costs no more than reading on from it.
         disk::replace(path, &serde_json::to_vec(self).unwrap_or_default(), Durability::Lazy)
+    }
+
+    /// True if the system has been started anew since the end was written: it may have holes.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        let unsynced = self.unsynced.as_ref();
+        unsynced.is_some_and(|unsynced| boot::id().is_none_or(|boot| boot != unsynced.boot))
     }
 
     /// Takes note of a line that was added.

@@ -1,8 +1,9 @@
 //! Repairing a log's end before anything is added: a kill or a power cut may have torn the last line.
 
-use super::{Forwards, Head, LineStart, NewRecord, RawLine, TurnLog};
+use super::{Forwards, Head, LineStart, NewRecord, RawLine, TurnLog, blobs};
 use crate::{StoreError, disk};
 use plimsoll_domain::log_line::{LogLine, RecordKind};
+use plimsoll_domain::turn::record::blobs_of;
 use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
@@ -11,48 +12,73 @@ use std::time::Duration;
 pub(super) fn repair(log: &TurnLog) -> Result<(Head, Vec<NewRecord>), StoreError> {
     let size = disk::size(&log.path()).unwrap_or(0);
     let known = Head::load(&log.head_path());
+    let is_in_doubt = known.as_ref().is_some_and(Head::is_in_doubt);
     // The same length counts as unharmed: reading the whole log at each event would cost too much; `verify` does.
-    if let Some(head) = known.as_ref().filter(|head| head.bytes == size) {
+    if let Some(head) = known.as_ref().filter(|head| head.bytes == size && !is_in_doubt) {
         return Ok((head.clone(), Vec::new()));
     }
-    // The last writer was killed.
+    // The last writer was killed, or the system was.
     sweep(log);
     // A head beyond the end: the end was cut off, or the log is another one. Then all of it is read.
-    let start = known.clone().filter(|head| head.bytes <= size).unwrap_or_default();
-    let (head, torn) = read_on(log, start)?;
+    let start = known.clone().filter(|head| head.bytes <= size && !is_in_doubt).unwrap_or_default();
+    let (head, torn) = read_on(log, start, doubted_from(log, known.as_ref()))?;
     let mut records = Vec::new();
-    if let Some(torn) = &torn {
-        quarantine(log, torn)?;
+    if let Some(offset) = torn {
+        quarantine(log, offset)?;
         records.push(NewRecord::event(
             RecordKind::Repair,
-            &json!({"torn_bytes": torn.bytes.len(), "at_byte": torn.place.offset}),
+            &json!({"torn_bytes": size.saturating_sub(offset), "at_byte": offset}),
         ));
     }
     if let Some(known) = known.filter(|known| known.seq > head.seq) {
         let lost = json!({"lost_from": head.seq + 1, "lost_to": known.seq, "lost_link": known.link});
         records.push(NewRecord::event(RecordKind::Repair, &lost));
     }
+    // What has been checked is not checked again.
+    head.save(&log.head_path())?;
     Ok((head, records))
 }
 
-/// Reads what the head does not know of. A line that cannot be read is a torn end only if nothing comes after it;
-/// else it stays, and `verify` names it.
-fn read_on(log: &TurnLog, mut head: Head) -> Result<(Head, Option<RawLine>), StoreError> {
+/// From which byte on a line counts only if it follows the one before and all of it is there: what was never said to be on the
+/// disk. A head that is there and cannot be read was itself taken by a power cut.
+fn doubted_from(log: &TurnLog, known: Option<&Head>) -> u64 {
+    match known {
+        Some(head) => head.unsynced.as_ref().map_or(head.bytes, |unsynced| unsynced.from),
+        None if disk::size(&log.head_path()).is_some() => 0,
+        None => u64::MAX,
+    }
+}
+
+/// Reads what the head does not know of; answers where the torn end begins. Of what was on the disk, a line that cannot be
+/// read is torn only if nothing comes after it; else it stays, and `verify` names it.
+fn read_on(log: &TurnLog, mut head: Head, doubted_from: u64) -> Result<(Head, Option<u64>), StoreError> {
     let mut unreadable: Option<RawLine> = None;
+    head.unsynced = None;
     for line in Forwards::open(&log.path(), LineStart { line: 0, offset: head.bytes })? {
         let line = line?;
         if let Some(inner) = unreadable.take() {
             head.bytes += inner.bytes.len() as u64 + 1;
         }
+        let offset = line.place.offset;
+        let is_doubted = offset >= doubted_from;
         match LogLine::parse(&line.bytes) {
             // A line without its break is torn even if it parses: what is added next would be glued to it.
-            Some(parsed) if line.is_ended => {
+            Some(parsed) if line.is_ended && (!is_doubted || is_sound(log, &head.link, &parsed)) => {
                 head.take(&parsed.header, parsed.link, line.bytes.len() as u64 + 1);
             }
+            _ if is_doubted => return Ok((head, Some(offset))),
             _ => unreadable = Some(line),
         }
     }
-    Ok((head, unreadable))
+    Ok((head, unreadable.map(|line| line.place.offset)))
+}
+
+/// True if a line follows the one with this link, and it and its large pieces are what was written.
+fn is_sound(log: &TurnLog, before: &str, line: &LogLine<'_>) -> bool {
+    let folder = log.blob_folder();
+    line.follows(before)
+        && line.is_whole()
+        && blobs_of(line.content).iter().all(|hash| blobs::is_sound(&folder, hash))
 }
 
 /// What the dead left half written. Heads and large pieces are written under the lock, which we hold; what waits is
@@ -74,10 +100,9 @@ fn sweep(log: &TurnLog) {
 }
 
 /// Nothing is thrown away: the torn bytes are kept beside the log.
-fn quarantine(log: &TurnLog, torn: &RawLine) -> Result<(), StoreError> {
-    let mut bytes = torn.bytes.clone();
-    bytes.push(b'\n');
+fn quarantine(log: &TurnLog, offset: u64) -> Result<(), StoreError> {
     // Kept first, cut off after: a kill in between keeps the torn bytes twice, and loses none.
-    disk::append(&log.torn(), &bytes)?;
-    disk::cut(&log.path(), torn.place.offset)
+    disk::append_rest(&log.path(), offset, &log.torn())?;
+    disk::append(&log.torn(), b"\n")?;
+    disk::cut(&log.path(), offset)
 }

@@ -2,9 +2,10 @@
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
 use super::head::MERGED;
+use super::head::Unsynced;
 use super::{Head, NewRecord, TurnLog, blobs, pending, repair};
 use crate::lock::Lock;
-use crate::{StoreError, disk, io};
+use crate::{Durability, StoreError, boot, disk, io};
 use plimsoll_domain::log_line::{Header, line};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -15,13 +16,23 @@ pub struct Writer {
     log: TurnLog,
     head: Head,
     file: Option<File>,
+    durability: Durability,
+    /// The length that was on the disk when this one began.
+    synced: u64,
+    /// True if large pieces of it may not be.
+    has_pieces: bool,
     _lock: Lock,
 }
 
 impl Writer {
-    pub(super) fn open(log: TurnLog, lock: Lock) -> Result<Writer, StoreError> {
+    pub(super) fn open(log: TurnLog, lock: Lock, durability: Durability) -> Result<Writer, StoreError> {
         let (head, repairs) = repair::repair(&log)?;
-        let mut writer = Writer { log, head, file: None, _lock: lock };
+        let unsynced = head.unsynced.clone().unwrap_or(Unsynced { from: head.bytes, ..Unsynced::default() });
+        // The first lines of a log are put on the disk: else a power cut could take the head's very name, and nobody would
+        // know which of the lines to doubt.
+        let durability = if head.seq == 0 { Durability::Durable } else { durability };
+        let (synced, has_pieces) = (unsynced.from, unsynced.has_pieces);
+        let mut writer = Writer { log, head, file: None, durability, synced, has_pieces, _lock: lock };
         // The repair first: `verify` reads there that records were lost, whose numbers are given again from here on.
         writer.append(&repairs)?;
         writer.merge()?;
@@ -55,7 +66,9 @@ impl Writer {
     fn write_all(&mut self, mut file: &File, entries: &[NewRecord]) -> Result<(), StoreError> {
         let path = self.log.path();
         let mut lines = String::new();
-        blobs::put(&self.log.blob_folder(), entries.iter().flat_map(|entry| &entry.encoded.blobs))?;
+        let pieces = entries.iter().flat_map(|entry| &entry.encoded.blobs);
+        let has_put = blobs::put(&self.log.blob_folder(), pieces, self.durability)?;
+        self.has_pieces |= has_put && self.durability == Durability::Lazy;
         for entry in entries {
             let header = Header { seq: self.head.seq + 1, ..entry.header.clone() };
             let (text, link) = line(&self.head.link, header.clone(), &entry.encoded.content);
@@ -89,15 +102,46 @@ impl Writer {
         Ok(())
     }
 
-    /// Puts what was added on the disk, then says how far the log goes.
+    /// Says how far the log goes, after what was added is on the disk; or, for one who does not wait for that, says which of
+    /// it is not.
     pub fn close(mut self) -> Result<(), StoreError> {
-        self.settle()
+        match self.durability {
+            Durability::Durable => self.settle(),
+            Durability::Lazy => self.leave(),
+        }
     }
 
+    /// No more than this is left to the next writer: it is read again after a start of the system.
+    const MOST_UNSYNCED: u64 = 4 * 1024 * 1024;
+
+    fn leave(&mut self) -> Result<(), StoreError> {
+        let boot =
+            boot::id().filter(|_| self.head.bytes - self.synced.min(self.head.bytes) < Self::MOST_UNSYNCED);
+        match boot {
+            _ if self.file.is_none() => Ok(()),
+            None => self.settle(),
+            Some(boot) => {
+                self.head.unsynced = Some(Unsynced { from: self.synced, boot, has_pieces: self.has_pieces });
+                self.head.save(&self.log.head_path())
+            }
+        }
+    }
+
+    /// Everything is on the disk, then the head says how far it goes.
     pub(super) fn settle(&mut self) -> Result<(), StoreError> {
-        let Some(file) = self.file.take() else { return Ok(()) };
+        let unsynced = self.head.unsynced.take();
+        let file = match self.file.take() {
+            None if unsynced.is_none() => return Ok(()),
+            None => disk::open_to_append(&self.log.path())?,
+            Some(file) => file,
+        };
         // The log before the head: one that is behind is read on from, one ahead names lines that a power cut took.
-        file.sync_data().map_err(io("sync", &self.log.path()))?;
+        if self.has_pieces {
+            disk::sync_volume(&self.log.folder)?;
+        } else {
+            file.sync_data().map_err(io("sync", &self.log.path()))?;
+        }
+        (self.synced, self.has_pieces) = (self.head.bytes, false);
         self.head.save(&self.log.head_path())
     }
 }

@@ -11,4 +11,5 @@ mod crowd;
 mod damage;
 mod erasing;
 mod places;
+mod power_cut;
 mod waiting;

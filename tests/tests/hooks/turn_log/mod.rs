@@ -2,6 +2,7 @@
 //! own transcripts and with what the scripted model sent.
 
 mod common;
+mod durable;
 mod endings;
 mod failures;
 mod locked;
