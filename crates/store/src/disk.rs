@@ -66,19 +66,6 @@ pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), 
     replaced.map_err(|refused| refused.of("write", path))
 }
 
-/// Replaces several files of one folder of ours, and waits for the disk once.
-pub(crate) fn replace_all(files: &[(PathBuf, &[u8])]) -> Result<(), StoreError> {
-    let Some((first, _)) = files.first() else { return Ok(()) };
-    let replaced = hidden::before_new(parent(first)).and_then(|()| {
-        let mut spots = Vec::new();
-        for (path, bytes) in files {
-            spots.push((Spot::of(path, Last::Itself, true)?, *bytes));
-        }
-        Spot::replace_all(&spots)
-    });
-    replaced.map_err(|refused| refused.of("write", first))
-}
-
 /// Makes a folder and those above it, for the owner alone.
 pub fn create_folder(folder: &Path) -> Result<(), StoreError> {
     hidden::before_new(folder).map_err(|refused| refused.of("make the folder", folder))?;

@@ -184,7 +184,7 @@ pub fn capture(
     // Before it is looked at: what a power cut has taken is recorded again.
     log.check_after_restart(limits.lock)?;
     let turns = capture_new(log, source, setting, closing, limits)?;
-    // What the batches before have left, if nothing new has taken it along.
+    // Once, for this and for what the batches before have left.
     log.make_durable(limits.lock)?;
     Ok(turns)
 }
@@ -220,10 +220,8 @@ fn capture_new(
         }
         seen = Some(made);
     }
-    let mut writer = match limits.durability {
-        Durability::Durable => log.write(limits.lock)?,
-        Durability::Lazy => log.write_lazily(limits.lock)?,
-    };
+    // The transcript holds what is read here until it is on the disk.
+    let mut writer = log.write_lazily(limits.lock)?;
     let turns = match seen {
         // Only if no other hook has recorded in between: otherwise these turns may be in the log already.
         Some(made) if *writer.head() == head => record(&mut writer, made, source)?,

@@ -116,39 +116,6 @@ impl Spot {
         Ok(())
     }
 
-    /// Puts several files in place, each in one step: all that is in them is on the disk before any of them has its name. That
-    /// takes one sync of their volume, where a sync for each file and its name costs as much every time.
-    pub(crate) fn replace_all(files: &[(Spot, &[u8])]) -> Result<(), Refused> {
-        let Some((first, _)) = files.first() else { return Ok(()) };
-        let mut drafts = Vec::new();
-        let placed = files
-            .iter()
-            .try_for_each(|(spot, bytes)| {
-                drafts.push((spot, spot.draft(bytes, PRIVATE, Durability::Lazy)?));
-                Ok(())
-            })
-            .and_then(|()| first.sync_volume())
-            .and_then(|()| {
-                drafts.iter().try_for_each(|(spot, draft)| {
-                    Ok(rustix::fs::renameat(&spot.folder, draft, &spot.folder, &spot.name)?)
-                })
-            });
-        if placed.is_err() {
-            // Those that have their names by now are no drafts any more.
-            for (spot, draft) in &drafts {
-                let _ = rustix::fs::unlinkat(&spot.folder, draft, AtFlags::empty());
-            }
-        }
-        first.sync_folder();
-        placed
-    }
-
-    fn sync_volume(&self) -> Result<(), Refused> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = rustix::fs::openat(&self.folder, ".", flags, Mode::empty())?;
-        Ok(rustix::fs::syncfs(folder)?)
-    }
-
     /// Puts a new file in place, whole or not at all; false if the name is taken.
     pub(crate) fn create(&self, bytes: &[u8]) -> Result<bool, Refused> {
         let draft = self.draft(bytes, PRIVATE, Durability::Durable)?;

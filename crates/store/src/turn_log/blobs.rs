@@ -15,32 +15,21 @@ pub(super) fn get(folder: &Path, hash: &str) -> Option<Vec<u8>> {
 }
 
 /// Puts pieces in place before they are named anywhere; answers whether there were any to put. Those that are there and
-/// sound are left alone.
+/// sound are left alone. On the disk they are when their volume is.
 pub(super) fn put<'b>(
     folder: &Path,
     pieces: impl IntoIterator<Item = (&'b String, &'b String)>,
-    durability: Durability,
 ) -> Result<bool, StoreError> {
-    let mut missing: Vec<(PathBuf, &[u8])> = Vec::new();
+    let mut has_put = false;
     for (hash, text) in pieces {
-        let Some(path) = path(folder, hash).filter(|path| missing.iter().all(|(other, _)| other != path))
-        else {
-            continue;
-        };
-        let known = disk::size(&path) == Some(text.len() as u64);
-        if !(known && is_sound(folder, hash)) {
-            missing.push((path, text.as_bytes()));
+        let Some(path) = path(folder, hash) else { continue };
+        let is_known = disk::size(&path) == Some(text.len() as u64) && is_sound(folder, hash);
+        if !is_known {
+            disk::replace(&path, text.as_bytes(), Durability::Lazy)?;
+            has_put = true;
         }
     }
-    match (missing.as_slice(), durability) {
-        ([], _) => {}
-        (pieces, Durability::Lazy) => {
-            pieces.iter().try_for_each(|(path, bytes)| disk::replace(path, bytes, Durability::Lazy))?;
-        }
-        ([(path, bytes)], Durability::Durable) => disk::replace(path, bytes, Durability::Durable)?,
-        (many, Durability::Durable) => disk::replace_all(many)?,
-    }
-    Ok(!missing.is_empty())
+    Ok(has_put)
 }
 
 /// True if a piece is there and is what its name says.

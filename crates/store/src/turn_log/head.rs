@@ -61,9 +61,9 @@ impl Head {
         sessions::load_parsed(path)
     }
 
-    pub(super) fn save(&self, path: &Path) -> Result<(), StoreError> {
-        // Lazy: an older head that a power cut brings back costs no more than reading on from it.
-        disk::replace(path, &serde_json::to_vec(self).unwrap_or_default(), Durability::Lazy)
+    /// Lazily, where a head has been saved before: an older one that a power cut brings back costs no more than reading on.
+    pub(super) fn save(&self, path: &Path, durability: Durability) -> Result<(), StoreError> {
+        disk::replace(path, &serde_json::to_vec(self).unwrap_or_default(), durability)
     }
 
     /// True if the system has been started anew since the end was written: it may have holes.

@@ -1,7 +1,7 @@
 //! Repairing a log's end before anything is added: a kill or a power cut may have torn the last line.
 
 use super::{Forwards, Head, LineStart, NewRecord, RawLine, TurnLog, blobs};
-use crate::{StoreError, disk};
+use crate::{Durability, StoreError, disk};
 use plimsoll_domain::log_line::{LogLine, RecordKind};
 use plimsoll_domain::turn::record::blobs_of;
 use serde_json::json;
@@ -34,8 +34,10 @@ pub(super) fn repair(log: &TurnLog) -> Result<(Head, Vec<NewRecord>), StoreError
         let lost = json!({"lost_from": head.seq + 1, "lost_to": known.seq, "lost_link": known.link});
         records.push(NewRecord::event(RecordKind::Repair, &lost));
     }
-    // What has been checked is not checked again.
-    head.save(&log.head_path())?;
+    if head != Head::default() {
+        // What has been checked is not checked again.
+        head.save(&log.head_path(), Durability::Lazy)?;
+    }
     Ok((head, records))
 }
 

@@ -28,9 +28,12 @@ impl Writer {
     pub(super) fn open(log: TurnLog, lock: Lock, durability: Durability) -> Result<Writer, StoreError> {
         let (head, repairs) = repair::repair(&log)?;
         let unsynced = head.unsynced.clone().unwrap_or(Unsynced { from: head.bytes, ..Unsynced::default() });
-        // The first lines of a log are put on the disk: else a power cut could take the head's very name, and nobody would
-        // know which of the lines to doubt.
+        // The head of a new log is on the disk before its lines are written, and then the first of them: else a power cut could
+        // take the head's very name, and nobody would know which lines to doubt.
         let durability = if head.seq == 0 { Durability::Durable } else { durability };
+        if head == Head::default() {
+            head.save(&log.head_path(), Durability::Durable)?;
+        }
         let (synced, has_pieces) = (unsynced.from, unsynced.has_pieces);
         let mut writer = Writer { log, head, file: None, durability, synced, has_pieces, _lock: lock };
         // The repair first: `verify` reads there that records were lost, whose numbers are given again from here on.
@@ -67,8 +70,7 @@ impl Writer {
         let path = self.log.path();
         let mut lines = String::new();
         let pieces = entries.iter().flat_map(|entry| &entry.encoded.blobs);
-        let has_put = blobs::put(&self.log.blob_folder(), pieces, self.durability)?;
-        self.has_pieces |= has_put && self.durability == Durability::Lazy;
+        self.has_pieces |= blobs::put(&self.log.blob_folder(), pieces)?;
         for entry in entries {
             let header = Header { seq: self.head.seq + 1, ..entry.header.clone() };
             let (text, link) = line(&self.head.link, header.clone(), &entry.encoded.content);
@@ -122,7 +124,7 @@ impl Writer {
             None => self.settle(),
             Some(boot) => {
                 self.head.unsynced = Some(Unsynced { from: self.synced, boot, has_pieces: self.has_pieces });
-                self.head.save(&self.log.head_path())
+                self.head.save(&self.log.head_path(), Durability::Lazy)
             }
         }
     }
@@ -135,13 +137,14 @@ impl Writer {
             None => disk::open_to_append(&self.log.path())?,
             Some(file) => file,
         };
-        // The log before the head: one that is behind is read on from, one ahead names lines that a power cut took.
+        // The log before the head: one that is behind is read on from, one ahead names lines that a power cut took. Pieces are
+        // many files, which wait once, for their volume.
         if self.has_pieces {
             disk::sync_volume(&self.log.folder)?;
         } else {
             file.sync_data().map_err(io("sync", &self.log.path()))?;
         }
         (self.synced, self.has_pieces) = (self.head.bytes, false);
-        self.head.save(&self.log.head_path())
+        self.head.save(&self.log.head_path(), Durability::Lazy)
     }
 }
