@@ -167,7 +167,7 @@ row "typical batch: new turn, 7 KB, memory, 59 variables" "$(instructions "plims
 rm -r "$STAGE/project/.claude"
 cp -r "$STAGE/claude-before" "$STAGE/project/.claude"
 (cd "$STAGE/project" && env -i "${ENVIRONMENT[@]}" "${MANY[@]}" strace -f -qq -o "$STAGE/calls.log" "$BIN/plimsoll-post-tool" memory <"$STAGE/typical.json" >/dev/null)
-row "the same, system calls" "$(grep -vc '+++' "$STAGE/calls.log")" 90 165
+row "the same, system calls" "$(grep -vc '+++' "$STAGE/calls.log")" 90 148
 row "the same, waits for the disk" "$(grep -cE '(fsync|fdatasync|syncfs)\(' "$STAGE/calls.log")" 1
 
 # 6 to 10 % above what each program is today: a library that slips in is seen, another path of the toolchain is not.

@@ -23,8 +23,9 @@ pub(super) fn put<'b>(
     let mut has_put = false;
     for (hash, text) in pieces {
         let Some(path) = path(folder, hash) else { continue };
-        let is_known = disk::size(&path) == Some(text.len() as u64) && is_sound(folder, hash);
-        if !is_known {
+        if disk::create_in_place(&path, text.as_bytes())? {
+            has_put = true;
+        } else if disk::size(&path) != Some(text.len() as u64) || !is_sound(folder, hash) {
             disk::replace(&path, text.as_bytes(), Durability::Lazy)?;
             has_put = true;
         }
