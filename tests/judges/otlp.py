@@ -41,6 +41,7 @@ for resource in json_format.ParseDict(document, TracesData()).resource_spans:
                     "trace": span.trace_id.hex(),
                     "id": span.span_id.hex(),
                     "parent": span.parent_span_id.hex(),
+                    "schema": scope.schema_url,
                     "name": span.name,
                     "kind": span.kind,
                     "from": span.start_time_unix_nano,

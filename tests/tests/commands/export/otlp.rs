@@ -49,6 +49,9 @@ fn names_and_numbers_are_those_of_the_conventions() {
     let chats = of(&spans, "chat");
     let third = &chats[2]["attributes"];
     assert_eq!(chats[2]["name"], "chat claude-opus-5-5");
+    assert_eq!(chats[2]["schema"], "https://opentelemetry.io/schemas/gen-ai/0.1.0");
+    // An agent inside the process has a name there, and no id.
+    assert!(spans.iter().all(|span| span["attributes"]["gen_ai.agent.id"].is_null()));
     assert_eq!(third["gen_ai.usage.input_tokens"], 975_500, "with what came from the cache");
     assert_eq!(third["gen_ai.usage.output_tokens"], 50);
     assert_eq!(third["gen_ai.response.finish_reasons"], serde_json::json!(["tool_use"]));
@@ -86,7 +89,7 @@ fn a_subagent_stands_below_the_call_that_started_it() {
     let spans = spans(&world, "subagent");
     let agents = of(&spans, "invoke_agent");
     assert_eq!(agents.len(), 2);
-    assert_eq!(agents[1]["attributes"]["gen_ai.agent.id"], agent);
+    assert_eq!(agents[1]["attributes"]["plimsoll.stream"], agent);
     let parent = spans.iter().find(|span| span["id"] == agents[1]["parent"]).unwrap();
     assert_eq!(parent["name"], "execute_tool Agent");
     assert!(of(&spans, "chat").iter().any(|chat| chat["parent"] == agents[1]["id"]));

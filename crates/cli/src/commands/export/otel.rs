@@ -1,6 +1,6 @@
-//! OpenTelemetry spans as OTLP/JSON, with the names of the GenAI conventions: an agent's invocation, in it each
-//! response (`chat`) and each call (`execute_tool`), in a call the subagent that it started. Ids are digests of the
-//! session and the record, so that the same session is always the same trace.
+//! OpenTelemetry spans as OTLP/JSON, with the names of the GenAI conventions (v0.1.0, their first release in a repository of
+//! their own): an agent's invocation, in it each response (`chat`) and each call (`execute_tool`), in a call the subagent that it
+//! started. Ids are digests of the session and the record, so that the same session is always the same trace.
 //!
 //! The log knows when a response's first line was written, when its last result came, and how long each call took:
 //! a call's span ends when its turn ended, and began so much earlier; a response was asked for when the record
@@ -17,6 +17,9 @@ use plimsoll_flows::turns::{Body, Recorded};
 use plimsoll_store::clock;
 use serde_json::{Value, json};
 
+/// Names the version of the conventions, so that who receives the spans need not guess.
+const SCHEMA: &str = "https://opentelemetry.io/schemas/gen-ai/0.1.0";
+
 pub(crate) fn render(exported: &Exported) -> String {
     let mut trace = Trace { exported, id: digest(&exported.id, "", 32), spans: Vec::new() };
     for stream in exported.streams() {
@@ -26,7 +29,7 @@ pub(crate) fn render(exported: &Exported) -> String {
     let scope = json!({"name": "plimsoll", "version": env!("CARGO_PKG_VERSION")});
     let document = json!({"resourceSpans": [{
         "resource": {"attributes": resource.list()},
-        "scopeSpans": [{"scope": scope, "spans": trace.spans}],
+        "scopeSpans": [{"scope": scope, "spans": trace.spans, "schemaUrl": SCHEMA}],
     }]});
     let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
     text.push('\n');
@@ -63,7 +66,7 @@ impl Trace<'_> {
             .text("gen_ai.operation.name", "invoke_agent")
             .text("gen_ai.provider.name", "anthropic")
             .text("gen_ai.agent.name", name)
-            .text("gen_ai.agent.id", stream.name)
+            .text("plimsoll.stream", stream.name)
             .text("gen_ai.conversation.id", &self.exported.id);
         let attributes = match self.exported.cost() {
             Some(cost) if parent.is_empty() => attributes.number("plimsoll.cost_usd", cost),
