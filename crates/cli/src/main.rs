@@ -22,6 +22,7 @@ mod reviews;
 mod standard_input;
 mod target_session;
 mod value_parsers;
+mod worker_words;
 
 use commands::{Command, Verb};
 use std::process::ExitCode;

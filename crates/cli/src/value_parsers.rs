@@ -36,10 +36,20 @@ pub(crate) enum ValueError {
     PromiseWord,
     #[error("`item`, a number of items, or `off`")]
     Review,
+    #[error("a number of workers from 1 to {MOST_WORKERS}")]
+    Workers,
     #[error("one of {}", Register::ALL.map(Register::key).join(", "))]
     Register,
     #[error("one of {}", Reason::ALL.iter().map(|reason| reason.word()).collect::<Vec<_>>().join(", "))]
     Reason,
+}
+
+/// More clients on one machine are no faster.
+const MOST_WORKERS: usize = 64;
+
+/// A number of workers.
+pub(crate) fn workers(text: &str) -> Result<usize, ValueError> {
+    text.parse().ok().filter(|count| (1..=MOST_WORKERS).contains(count)).ok_or(ValueError::Workers)
 }
 
 /// US dollars: `12.50`, `$12.50`.

@@ -5,12 +5,14 @@
 //! event that this version does not know, or whose facts have another shape, is [`JournalEvent::Unknown`]. Neither is an error.
 
 mod event;
+mod workers;
 
 pub use event::{
     BreakerOpened, CheckpointWritten, IterationClosed, JournalEvent, LevelReached, LinearDelivered, Planned,
     ReadingChanged, Room, RunBegun, RunEnded, SessionEnded, TicksTakenBack, VerdictReached, Verification,
     Verified, WipCommit,
 };
+pub use workers::{Landed, SentBack, WorkerBegan, WorkerEnded};
 
 use crate::ids::{RunId, SessionId};
 use crate::state::RunState;

@@ -66,6 +66,7 @@ pub mod todo;
 pub mod todo_without_boxes;
 pub mod turn;
 pub mod verdict;
+pub mod workers;
 
 pub use fault::Fault;
 pub use ids::{RunId, SessionId};

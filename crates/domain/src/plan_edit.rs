@@ -3,6 +3,7 @@
 use crate::question::{OpenQuestion, answer, question};
 use crate::text::{clip, one_line};
 use crate::todo::{item, outside_fences};
+use std::collections::BTreeMap;
 
 /// How much of a question or of one line of an answer is written.
 const LINE: usize = 1_000;
@@ -54,20 +55,41 @@ pub fn with_answer(plan: &[u8], asked: &OpenQuestion, answer: &str) -> Option<Ve
 pub fn without_ticks(plan: &[u8], items: &[String]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(plan);
     let is_meant = |place: &&Place| place.done && items.contains(&place.item);
-    let ticked: Vec<usize> = places(&text).iter().filter(is_meant).map(|place| place.lines.0).collect();
+    let ticked = places(&text).iter().filter(is_meant).map(|place| (place.lines.0, b' ')).collect();
+    with_boxes(plan, &ticked)
+}
+
+/// The plan with the boxes of these items as they are said to be, whoever has ticked them: each with its words, and true for a
+/// ticked one. Of several with the same words each line has its own. None if all are so already.
+pub fn with_ticks(plan: &[u8], items: &[(&str, bool)]) -> Option<Vec<u8>> {
+    let text = String::from_utf8_lossy(plan);
+    let mut left: Vec<(&str, bool)> = items.to_vec();
+    let mut changed = BTreeMap::new();
+    for place in places(&text) {
+        let Some(known) = left.iter().position(|(item, _)| *item == place.item) else { continue };
+        let (_, is_done) = left.remove(known);
+        if is_done != place.done {
+            changed.insert(place.lines.0, if is_done { b'x' } else { b' ' });
+        }
+    }
+    with_boxes(plan, &changed)
+}
+
+/// The plan with these marks in the boxes of these lines; none without any.
+fn with_boxes(plan: &[u8], marks: &BTreeMap<usize, u8>) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(plan.len());
     for (number, line) in plan.split_inclusive(|byte| *byte == b'\n').enumerate() {
         let begins = bytes.len();
         bytes.extend_from_slice(line);
         // The box of an item is the first bracket of its line.
-        let tick = line.iter().position(|byte| *byte == b'[').map(|place| begins + place + 1);
-        if ticked.contains(&number)
-            && let Some(tick) = tick.and_then(|tick| bytes.get_mut(tick))
+        let place = line.iter().position(|byte| *byte == b'[').map(|place| begins + place + 1);
+        if let Some(mark) = marks.get(&number)
+            && let Some(place) = place.and_then(|place| bytes.get_mut(place))
         {
-            *tick = b' ';
+            *place = *mark;
         }
     }
-    (!ticked.is_empty()).then_some(bytes)
+    (!marks.is_empty()).then_some(bytes)
 }
 
 /// The items of a plan with the lines that belong to them: indented ones that follow at once, and later ones that we read.
@@ -129,6 +151,18 @@ mod tests {
     fn question_of(item: &str, question: &str) -> OpenQuestion {
         let (item, question) = (item.to_owned(), OpenQuestion::kept(question));
         OpenQuestion { item, question, ..OpenQuestion::default() }
+    }
+
+    #[test]
+    fn boxes_are_as_they_are_said_to_be_whoever_ticked_them() {
+        let plan = "# P\r\n- [x] one\r\n- [ ] same\n  > [note]\n* [ ] same\n```\n- [ ] two\n```\n- [ ] two\n- [x] new";
+        let set = |items: &[(&str, bool)]| {
+            with_ticks(plan.as_bytes(), items).map(|bytes| String::from_utf8(bytes).unwrap())
+        };
+        let wanted = [("one", false), ("same", false), ("same", true), ("two", true), ("gone", true)];
+        let expected = "# P\r\n- [ ] one\r\n- [ ] same\n  > [note]\n* [x] same\n```\n- [ ] two\n```\n- [x] two\n- [x] new";
+        assert_eq!(set(&wanted).as_deref(), Some(expected));
+        assert_eq!(set(&[("one", true), ("two", false)]), None);
     }
 
     fn asked(plan: &str) -> Option<String> {

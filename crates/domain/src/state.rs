@@ -8,7 +8,7 @@ mod lifecycle;
 
 pub use checkpoint::{Cause, Check, Checkpoint, CommitRef, FileInProgress, ItemWork, short_id};
 pub use document::merge;
-pub use groups::{AtStart, Items, Outcomes, RunOptions, Spent};
+pub use groups::{AtStart, Deliver, Items, Outcomes, RunOptions, Spent, WorkerOptions};
 pub use iteration::{ApiTrouble, HistoryEntry, IterationRecord, Phase, WorktreeFingerprint};
 pub use lifecycle::Lifecycle;
 

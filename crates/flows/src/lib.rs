@@ -1,7 +1,7 @@
 //! RULE: the use cases, once, for the hooks, the command and the server: observe (store, launcher), decide (policy), write
 //! (store), respond (protocol's reply).
 //!
-//! [`hooks`] has one file per hook program, [`run`] the life of an unattended run. [`context`] measures, [`checkpoint`] writes
+//! [`hooks`] has one file per hook program, [`run`] the life of an unattended run, [`workers`] that of several workers who share a plan. [`context`] measures, [`checkpoint`] writes
 //! handoffs, [`handoffs`] lists them, [`keeping`] removes old records, [`turns`] records, [`memory`] shows the working memory,
 //! [`linear`] has notes delivered, [`install`] and [`doctor`] set up and check. Below them stand the hook's input ([`hook_invocation`]), its answer ([`hook_response`]) and a
 //! session's end ([`session_result`]), so that hooks and runs share them without knowing each other's files.
@@ -30,6 +30,7 @@ mod read_only;
 pub mod run;
 pub mod session_result;
 pub mod turns;
+pub mod workers;
 
 pub use plimsoll_policy::client;
 

@@ -73,6 +73,19 @@ pub fn shell_unless(line: &str, folder: &Path, deadline: Duration, give_up: &dyn
     child::run(command, Terms { give_up, ..Terms::within(deadline) })
 }
 
+/// The same with these variables beside ours.
+pub fn shell_with(
+    line: &str,
+    folder: &Path,
+    environment: &[(&str, String)],
+    deadline: Duration,
+    give_up: &dyn Fn() -> bool,
+) -> Outcome {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(line).current_dir(folder).envs(environment.iter().cloned());
+    child::run(command, Terms { give_up, ..Terms::within(deadline) })
+}
+
 /// Runs a program in our place: its streams are ours, its environment is exactly what is given. Answers with
 /// its exit code; none when a signal ended it.
 pub fn stand_in(

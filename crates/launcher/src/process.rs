@@ -98,6 +98,12 @@ pub fn end_left_behind(settings: [&str; 2], grace_period: Duration) {
     }
 }
 
+/// Asks a process of ours to end: as Ctrl-C does, or at once, as a system that shuts down does. False if it has ended.
+pub fn ask_to_end(known: Identity, at_once: bool) -> bool {
+    let signal = if at_once { Signal::TERM } else { Signal::INT };
+    is_alive(known) && to_pid(known.pid).is_some_and(|pid| kill_process(pid, signal).is_ok())
+}
+
 /// Asks a group to end, waits, and ends it. Only for groups whose leader we started or verified.
 pub fn end_group(leader: u32, grace_period: Duration) {
     let Some(pid) = to_pid(leader) else { return };

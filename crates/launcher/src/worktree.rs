@@ -8,7 +8,8 @@
 use crate::changes;
 use crate::child::{self, Terms};
 use crate::git;
-use plimsoll_domain::text::clip_start;
+use crate::time_limit::TimeLimit;
+use plimsoll_domain::text::{clip, clip_start};
 use plimsoll_store::disk;
 use std::path::Path;
 use std::time::Duration;
@@ -140,6 +141,97 @@ pub fn end_of(repository: &Path, name: &str) -> Option<String> {
 /// True if a commit is another one, or among those before it. A commit that is not there is not.
 pub fn contains(repository: &Path, end: &str, commit: &str) -> bool {
     git::git(repository, &["merge-base", "--is-ancestor", commit, end]).succeeded()
+}
+
+/// Begins a new branch at a commit in a worktree that is there: its files that git ignores stay. One whose branch that is
+/// already is as it should be.
+pub fn switch_new(folder: &Path, branch: &str, commit: &str) -> Result<(), WorktreeError> {
+    let now = git::git(folder, &["symbolic-ref", "--quiet", "HEAD"]);
+    if git::text(&now) == format!("refs/heads/{branch}") {
+        return Ok(());
+    }
+    let arguments: &[&str] = if end_of(folder, branch).as_deref() == Some(commit) {
+        &["switch", "--quiet", "--no-guess", branch]
+    } else {
+        &["switch", "--quiet", "--no-track", "--create", branch, commit]
+    };
+    run(folder, "switch", arguments)
+}
+
+/// Checks a commit out in a detached worktree that holds nothing else.
+pub fn check_out(folder: &Path, commit: &str) -> Result<(), WorktreeError> {
+    abort(folder);
+    run(folder, "checkout", &["checkout", "--quiet", "--force", "--detach", commit])
+}
+
+/// Takes a file that git follows out of its sight in one worktree, or puts it back: no `git add` there sees what becomes of it.
+pub fn overlook(folder: &Path, file: &str, is_overlooked: bool) -> Result<(), WorktreeError> {
+    let option = if is_overlooked { "--skip-worktree" } else { "--no-skip-worktree" };
+    run(folder, "update-index", &["update-index", option, "--", file])
+}
+
+/// Commits one file of a worktree as it is there; answers with the new end. The user's hooks that look at a change do not:
+/// it is none of the user's.
+pub fn commit_file(folder: &Path, file: &str, message: &str) -> Result<String, WorktreeError> {
+    run(folder, "commit", &["commit", "--quiet", "--no-verify", "-m", message, "--only", "--", file])?;
+    git::head(folder).ok_or(WorktreeError::Refused { what: "commit", why: "there is no commit".into() })
+}
+
+/// Removes a branch that ends where it is said to end.
+pub fn remove_branch(repository: &Path, name: &str, end: &str) {
+    let reference = format!("refs/heads/{name}");
+    let arguments = ["update-ref", "-d", &reference, end];
+    let _ = child::run(git::committing(repository, &[], &arguments), Terms::within(CHECKOUT_DEADLINE));
+}
+
+/// True if every change of a branch is on another one too, by its commits or by others that change the same.
+pub fn is_all_on(repository: &Path, target: &str, branch: &str) -> bool {
+    let answer = git::git(repository, &["cherry", target, branch]);
+    answer.succeeded() && !String::from_utf8_lossy(&answer.stdout).lines().any(|line| line.starts_with('+'))
+}
+
+/// Moves the branch that is checked out forward to a commit, with its files. Git refuses where anything is in the way.
+pub fn fast_forward(folder: &Path, commit: &str) -> Result<(), WorktreeError> {
+    run(folder, "merge", &["merge", "--quiet", "--ff-only", "--no-autostash", commit])
+}
+
+/// What differs between two commits, in some files or in all, as text; at most so many characters from its beginning.
+pub fn difference(folder: &Path, from: &str, to: &str, files: &[String], most: usize) -> String {
+    let question = ["diff", "--no-color", from, to, "--"];
+    let question: Vec<&str> = question.into_iter().chain(files.iter().map(String::as_str)).collect();
+    clip(&String::from_utf8_lossy(&git::git(folder, &question).stdout), most)
+}
+
+/// What keeps a repository from being worked on in worktrees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unfit {
+    /// Its history is cut off.
+    Shallow,
+    /// It has submodules, which are in no worktree.
+    Submodules,
+}
+
+/// The first thing that keeps this repository from it.
+pub fn unfit(repository: &Path) -> Option<Unfit> {
+    let answer = git::git(repository, &["rev-parse", "--is-shallow-repository"]);
+    if git::text(&answer) == "true" {
+        return Some(Unfit::Shallow);
+    }
+    let has_submodules = !git::tracked(repository, &[".gitmodules"]).is_empty();
+    has_submodules.then_some(Unfit::Submodules)
+}
+
+/// The files below a folder that git ignores and that the patterns of a file name, from the folder on.
+pub fn ignored_by(folder: &Path, patterns: &Path) -> Vec<String> {
+    let option = format!("--exclude-from={}", patterns.display());
+    let named = git::git(folder, &["ls-files", "-z", "--others", "--ignored", &option]);
+    if !named.succeeded() || named.stdout.is_empty() {
+        return Vec::new();
+    }
+    let limit = TimeLimit::within(CHECKOUT_DEADLINE);
+    let ignored = changes::answer(folder, &["check-ignore", "-z", "--stdin"], Some(named.stdout), limit);
+    let ignored = ignored.unwrap_or_default();
+    changes::names(&ignored).map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
 fn run(folder: &Path, what: &'static str, arguments: &[&str]) -> Result<(), WorktreeError> {

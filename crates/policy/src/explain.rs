@@ -59,6 +59,10 @@ pub fn reasons(entry: &JournalEntry, beside: &[JournalEntry]) -> Vec<String> {
         | JournalEvent::Reading(_)
         | JournalEvent::Pause { .. }
         | JournalEvent::PauseOver
+        | JournalEvent::WorkerBegan(_)
+        | JournalEvent::WorkerEnded(_)
+        | JournalEvent::Landed(_)
+        | JournalEvent::SentBack(_)
         | JournalEvent::Note { .. }
         | JournalEvent::RunEnded(_)
         | JournalEvent::Unknown(_) => facts(&entry.event),

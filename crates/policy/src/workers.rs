@@ -121,6 +121,16 @@ pub fn give_back(board: &mut Board, claim: Claim) -> Result<(), Fenced> {
     Ok(())
 }
 
+/// Gives an item back that its worker could not do, with what its next session is told; after some tries it is set aside.
+pub fn fail(board: &mut Board, claim: Claim, reason: &str) -> Result<(), Fenced> {
+    let row = held(board, claim)?;
+    row.tries += 1;
+    row.note = clip(&one_line(reason), QUESTION);
+    row.stage =
+        if row.tries < TRIES { Stage::Open } else { Stage::Aside { reason: Aside::Ended(row.note.clone()) } };
+    Ok(())
+}
+
 /// Sets an item aside that its worker cannot go on with.
 pub fn set_aside(board: &mut Board, claim: Claim, reason: Aside) -> Result<(), Fenced> {
     let reason = match reason {
@@ -353,6 +363,17 @@ mod tests {
         assert_eq!((board.items[0].note.as_str(), outlook(&board, 0)), ("red", Outlook::Stuck));
         assert!(reopen(&mut board, 0) && !reopen(&mut board, 1));
         assert_eq!(outlook(&board, 0), Outlook::Free);
+    }
+
+    #[test]
+    fn an_item_that_no_run_can_do_is_set_aside_with_the_last_reason() {
+        let mut board = plan(&["a"]);
+        for round in 1..=TRIES {
+            let mine = claim(&mut board, "w", 0).expect("open");
+            assert_eq!(fail(&mut board, mine, &format!("stuck\n{round}")), Ok(()));
+            assert_eq!(fail(&mut board, mine, "late"), Err(Fenced));
+        }
+        assert_eq!(board.items[0].stage, Stage::Aside { reason: Aside::Ended("stuck 3".into()) });
     }
 
     #[test]

@@ -70,6 +70,42 @@ pub fn bytes(project: &Project) -> u64 {
     held(&own).bytes + held(&apart).bytes
 }
 
+/// Copies all records of a project to another one: sessions with their turn logs, handoffs, what runs put out, and the journal,
+/// beside the output of this run. What is there under the same name stays as it is: a folder in which an agent works must not
+/// change the records of another, and a copy that a kill cut short is made again, file by file.
+pub fn copy_all(from: &Project, to: &Project, run_id: &RunId) -> Result<(), StoreError> {
+    let copy = |file: PathBuf| match file.strip_prefix(from.own()) {
+        Ok(rest) => copy_file(&file, &to.own().join(rest)),
+        Err(_) => Ok(()),
+    };
+    for session in sessions(from) {
+        files_of(from, &session).into_iter().try_for_each(copy)?;
+    }
+    for run in runs(from) {
+        below(&from.run_folder(&run), DEEPEST).into_iter().try_for_each(copy)?;
+    }
+    for name in handoffs(from) {
+        copy_file(&from.handoffs().join(&name), &to.handoffs().join(&name))?;
+    }
+    copy_file(&from.journal(), &to.run_folder(run_id).join("journal.jsonl"))
+}
+
+/// A file of the same name with other bytes keeps it, and this one gets another.
+fn copy_file(from: &Path, to: &Path) -> Result<(), StoreError> {
+    let Some(bytes) = (if disk::is_link(from) { None } else { disk::read(from)? }) else { return Ok(()) };
+    let name = to.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let digest = plimsoll_domain::digest::sha256(&[&bytes]);
+    let beside = to.with_file_name(format!("{}-{name}", &digest[..8]));
+    for place in [to, &beside] {
+        match disk::read(place)? {
+            Some(there) if there == bytes => return Ok(()),
+            Some(_) => {}
+            None => return disk::replace(place, &bytes, disk::Durability::Durable),
+        }
+    }
+    Ok(())
+}
+
 /// Removes a session. The record first: by it a later `turns sync` would read the transcript once more. The caller holds the
 /// session's lock, whose file stays.
 pub fn remove_session(project: &Project, id: &SessionId) -> Result<(), StoreError> {

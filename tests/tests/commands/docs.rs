@@ -217,4 +217,5 @@ pages! {
     a_start "docs/start.md";
     the_status_line "docs/statusline.md";
     every_turn "docs/turns.md" + "docs/night.md";
+    several_workers "docs/workers.md";
 }

@@ -43,3 +43,4 @@ mod stuck;
 mod ticks;
 mod watch;
 mod wip;
+mod workers;

@@ -2,12 +2,14 @@
 
 mod draft;
 mod fix;
+mod side_by_side;
 mod table;
 
 use crate::console;
 use crate::console::fail;
 use crate::render;
 use crate::target_session::TargetSession;
+use crate::value_parsers;
 use clap::Args;
 use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_domain::{RunState, Settings, TodoList};
@@ -35,6 +37,9 @@ pub(crate) struct PlanArguments {
     /// The plan [default: the run's plan, else fix_plan.md; with --fix and --draft, fix_plan.md]
     #[arg(long, value_name = "FILE")]
     todo: Option<String>,
+    /// Show also what N workers would do with it: which items side by side, what decides how long it takes
+    #[arg(long, value_name = "N", value_parser = value_parsers::workers, conflicts_with = "writes")]
+    workers: Option<usize>,
     /// Add checkboxes to lines that look like items (`1. x` becomes `- [ ] x`); shows the change and asks before writing
     #[arg(long, conflicts_with = "json", group = "writes")]
     fix: bool,
@@ -57,12 +62,14 @@ const EXAMPLES: &str = "\
 Examples:
   plimsoll plan
   plimsoll plan --json | jq .better
+  plimsoll plan --workers 3               what could be done side by side (see `plimsoll run --workers`)
   plimsoll plan --fix                     add checkboxes to `1. …` or `* …` lines
   plimsoll plan --draft SPEC.md           let Claude Code propose the items
 
 In the plan:
   - [ ] Parse the dates (medium)            trivial, simple, medium, complex, very complex
   - [ ] Convert the files (after: 1)        depends on the first item of the plan
+  - [ ] Rename the page (area: docs)        what it touches: workers do nothing else there meanwhile
   - [ ] Read leap days (verify: make test)  its check; runs only with `plimsoll run --plan-verify`
   - [ ] Rename the flag (model: haiku)      a model that your own settings name (`models`)";
 
@@ -98,10 +105,14 @@ pub(crate) fn show(arguments: &PlanArguments) -> ExitCode {
     };
     let state = state.unwrap_or_default();
     let figures = Figures::of(&project, &state, &todo);
+    let shared = arguments.workers.map(|workers| (side_by_side::of(&todo, &figures.plan, workers), workers));
     if arguments.json {
-        console::json(json(&figures.plan, figures.room, &todo.parked()));
+        let shared = shared.as_ref().map(|(schedule, workers)| side_by_side::json(schedule, *workers));
+        console::json(json(&figures.plan, figures.room, &todo.parked(), shared.as_ref()));
     } else {
-        render::page::show(&figures.view(&file, &todo).text(), arguments.markdown);
+        let shared = shared.map(|(schedule, workers)| side_by_side::text(&schedule, workers));
+        let page = std::iter::once(figures.view(&file, &todo).text()).chain(shared);
+        render::page::show(&page.collect::<Vec<_>>().join("\n\n"), arguments.markdown);
     }
     ExitCode::SUCCESS
 }
@@ -197,7 +208,7 @@ fn room(project: &Project, settings: &Settings) -> (Room, bool) {
     (Room { window: thresholds.window, base, l2: thresholds.l2 }, measured.is_none())
 }
 
-fn json(plan: &Plan, room: Room, parked: &[(&str, &str)]) -> String {
+fn json(plan: &Plan, room: Room, parked: &[(&str, &str)], shared: Option<&serde_json::Value>) -> String {
     // Where nothing fits, no number of sessions is true.
     let known = |sessions: u64| (!room.is_full_at_start()).then_some(sessions);
     let item = |item: &plimsoll_policy::plan::Planned| {
@@ -230,6 +241,7 @@ fn json(plan: &Plan, room: Room, parked: &[(&str, &str)]) -> String {
             serde_json::json!({ "sessions": known(plan.sessions(groups)), "groups": groups, "lines": lines })
         }),
         "complaints": plan.complaints,
+        "workers": shared,
     })
     .to_string()
 }

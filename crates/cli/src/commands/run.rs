@@ -15,11 +15,13 @@ use crate::questions;
 use crate::reviews;
 use crate::value_parsers::{self, ValueError};
 use clap::Args;
+use plimsoll_domain::state::{Deliver, WorkerOptions};
 use plimsoll_domain::text::one_line;
 use plimsoll_domain::{Marker, RunState, Verdict};
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::run::lifecycle::{Changes, NewRun, Remembered, Resumed, StartError};
 use plimsoll_flows::run::{Options, Preflight, RunError, prepare, run as run_flow};
+use plimsoll_flows::workers::{self, WorkersError, ground};
 use plimsoll_store::{Project, StoreError, config, environment, state_file};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -56,6 +58,22 @@ pub(crate) struct RunArguments {
     /// A program to start at the end, at pauses and for questions, with JSON on its standard input; no shell is used
     #[arg(long, value_name = "CMD")]
     notify: Option<String>,
+    /// Share the plan among N workers, each item in a worktree of its own; what they do comes together on one branch. With
+    /// --resume: another number
+    #[arg(long, value_name = "N", value_parser = value_parsers::workers)]
+    workers: Option<usize>,
+    /// With --workers: a command that prepares each worktree, such as `npm ci`
+    #[arg(long, value_name = "CMD", requires = "workers", conflicts_with = "resume")]
+    setup: Option<String>,
+    /// With --workers: leave the work on its branch, or move the branch that is checked out forward to it at the end
+    #[arg(
+        long,
+        value_name = "WHERE",
+        default_value = "branch",
+        requires = "workers",
+        conflicts_with = "resume"
+    )]
+    deliver: DeliverMode,
     /// Do not wait during pauses: exit with 6 instead
     #[arg(long)]
     no_wait: bool,
@@ -67,11 +85,21 @@ pub(crate) struct RunArguments {
     client_arguments: Vec<String>,
 }
 
+/// Where the work of several workers goes.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum DeliverMode {
+    /// It stays on the run's branch; the end says how to merge it
+    Branch,
+    /// The branch that is checked out is moved forward to it, if nothing is in the way
+    Merge,
+}
+
 const EXAMPLES: &str = "\
 Examples:
   plimsoll run --verify 'cargo test' -- --model opus --permission-mode acceptEdits --allowedTools Bash
   plimsoll run --objective 'Translate docs/ into German.' --todo pages.md --deadline 07:00 --max-cost 20
   plimsoll run --branch night -- --model opus  leave the current branch as it is; the end says how to merge
+  plimsoll run --workers 3 --verify 'npm test' -- --model opus   three items at a time, merged as they are done
   plimsoll run --resume                        continue after Ctrl-C, a crash, a reboot
   plimsoll run --resume --reset-breaker        continue after you have fixed the cause
 
@@ -119,6 +147,14 @@ enum RunCommandError {
     Run(#[from] RunError),
     #[error("cannot listen for signals: {0}")]
     Signals(std::io::Error),
+    #[error(transparent)]
+    Workers(#[from] WorkersError),
+    #[error(transparent)]
+    Unfit(#[from] ground::Unfit),
+    #[error("{0} cannot be used with --workers yet: leave one of them out")]
+    NotWithWorkers(&'static str),
+    #[error("this run has no workers: --workers belongs to a new run")]
+    NoWorkers,
 }
 
 fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, RunCommandError> {
@@ -138,7 +174,13 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, Ru
     let style = if arguments.json { Style::Json } else { Style::fitting() };
     let watcher = progress::watcher(style).map_err(RunCommandError::Signals)?;
     let mut watcher = linear::reporting(project, &settings, state.run_id.clone(), watcher);
-    let ended = run_flow(project, &settings, &options, ready, &state, watcher.as_mut());
+    let ended = if state.options.workers.is_some() {
+        let reopen = arguments.reset_breaker;
+        workers::run(project, &settings, &options, ready, &state, reopen, watcher.as_mut())
+            .map_err(RunCommandError::from)
+    } else {
+        run_flow(project, &settings, &options, ready, &state, watcher.as_mut()).map_err(RunCommandError::from)
+    };
     // Gives the bar back before anything else is printed.
     drop(watcher);
     let code = ended?;
@@ -203,11 +245,18 @@ fn resume(
         notify: asked.notify,
         review_every: arguments.review,
         review_model: arguments.review_model.clone(),
+        workers: arguments.workers,
         reset_breaker: arguments.reset_breaker,
         ..arguments.task.changes()?
     };
     let ready = prepare(project, &asked.options)?;
-    lifecycle::return_to_branch(project)?.iter().for_each(say_error);
+    let known = state_file::load(project, None)?.and_then(|state| state.options.workers);
+    match &known {
+        // Its branch is checked out nowhere.
+        Some(_) => {}
+        None if arguments.workers.is_some_and(|count| count > 1) => return Err(RunCommandError::NoWorkers),
+        None => lifecycle::return_to_branch(project)?.iter().for_each(say_error),
+    }
     let found = lifecycle::resume(project, &changes)?;
     Ok((ready, found))
 }
@@ -225,8 +274,12 @@ fn create(
         notify: asked.notify.unwrap_or_default(),
         review_every: arguments.review.unwrap_or(0),
         review_model: arguments.review_model.clone(),
+        workers: worker_options(arguments)?,
         ..arguments.task.new_run()?
     };
+    if new.workers.is_some() {
+        ground::check(project)?;
+    }
     let ready = prepare(project, &asked.options)?;
     let state = lifecycle::create(project, &new)?;
     lifecycle::nothing_open(&state).iter().for_each(say_error);
@@ -235,6 +288,19 @@ fn create(
         say_error(&format!("{waiting}; until you answer, sessions skip what waits: plimsoll answer"));
     }
     Ok((ready, state))
+}
+
+/// How several workers share the plan; none for one.
+fn worker_options(arguments: &RunArguments) -> Result<Option<WorkerOptions>, RunCommandError> {
+    let Some(count) = arguments.workers.filter(|count| *count > 1) else { return Ok(None) };
+    if let Some(option) = arguments.task.not_with_workers() {
+        return Err(RunCommandError::NotWithWorkers(option));
+    }
+    let deliver = match arguments.deliver {
+        DeliverMode::Branch => Deliver::Branch,
+        DeliverMode::Merge => Deliver::Merge,
+    };
+    Ok(Some(WorkerOptions { count, setup: arguments.setup.clone(), deliver }))
 }
 
 /// How to continue, where that can be, and where to see what happened.

@@ -196,6 +196,17 @@ impl TaskArguments {
         Given { max_iterations: self.max_iterations, promise }
     }
 
+    /// The first option that was given and that several workers cannot obey.
+    pub(crate) fn not_with_workers(&self) -> Option<&'static str> {
+        let given = [
+            (self.branch.is_some(), "--branch"),
+            (self.memory, "--memory"),
+            (self.pack, "--pack"),
+            (matches!(self.commit, Some(CommitMode::Off)), "--commit off"),
+        ];
+        given.iter().find(|(is_given, _)| *is_given).map(|(_, option)| *option)
+    }
+
     /// True with `--memory`.
     pub(crate) fn memory(&self) -> bool {
         self.memory

@@ -1,6 +1,7 @@
 //! What can happen, under the names and with the facts that the file has. A reader matches on all of it, without a
 //! catch-all: a new event does not compile until each reader has a word for it.
 
+use super::workers::{Landed, SentBack, WorkerBegan, WorkerEnded};
 use crate::breaker::BreakerCause;
 use crate::level::{Level, Thresholds};
 use crate::marker::Marker;
@@ -235,6 +236,14 @@ pub enum JournalEvent {
     },
     /// The run no longer waits.
     PauseOver,
+    /// A worker of a parallel run begins with an item, or goes on with it.
+    WorkerBegan(WorkerBegan),
+    /// The run of its item has ended.
+    WorkerEnded(WorkerEnded),
+    /// Items of a parallel run are in its branch.
+    Landed(Landed),
+    /// An item of a parallel run is open again, or set aside: it could not be done, or not be merged.
+    SentBack(SentBack),
     /// Something worth knowing.
     Note {
         /// What.

@@ -61,6 +61,32 @@ pub struct RunOptions {
     pub branch: Option<String>,
     /// True when PROMPT.md is ours as a whole (the run was started with an objective).
     pub prompt_made: bool,
+    /// How several workers share the plan; none for one session after another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workers: Option<WorkerOptions>,
+}
+
+/// How several workers share a plan (`--workers`).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WorkerOptions {
+    /// So many at once.
+    pub count: usize,
+    /// A command that prepares a worktree.
+    pub setup: Option<String>,
+    /// Where the work goes in the end.
+    pub deliver: Deliver,
+}
+
+/// Where the work of a parallel run goes in the end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Deliver {
+    /// It stays on the run's branch.
+    #[default]
+    Branch,
+    /// The branch that was checked out at the beginning is moved forward to it.
+    Merge,
 }
 
 impl RunOptions {

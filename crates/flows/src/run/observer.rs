@@ -1,6 +1,7 @@
 //! The events that a run reports to its observers.
 
 use crate::session_result::SessionResult;
+use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::review::Reviewed;
 use plimsoll_domain::taken_back::TakenBack;
@@ -119,6 +120,16 @@ pub enum Progress<'a> {
         error: String,
         /// When it is tried again.
         seconds: u64,
+    },
+    /// Something happened in a parallel run.
+    Workers {
+        /// What, as the journal has it.
+        event: &'a JournalEvent,
+    },
+    /// How a parallel run stands, a line for each worker and one for what waits to be merged; a few times a second.
+    Standing {
+        /// The lines.
+        lines: &'a [String],
     },
     /// Something the user should know.
     Note(String),

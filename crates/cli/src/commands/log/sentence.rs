@@ -2,6 +2,7 @@
 
 use super::phrase::{Tone, brief};
 use super::verdict::verdict;
+use crate::worker_words;
 use plimsoll_domain::journal::{
     BreakerOpened, CheckpointWritten, JournalEntry, JournalEvent, LevelReached, Room, RunBegun,
     TicksTakenBack, VerdictReached, Verification, Verified, WipCommit,
@@ -36,8 +37,7 @@ fn bad(text: String) -> Sentence {
 /// Puts an entry into words.
 pub(super) fn sentence(entry: &JournalEntry) -> Sentence {
     match &entry.event {
-        // SessionStart tells that a session begins, and how it was planned; the final verdict follows the
-        // provisional one.
+        // SessionStart tells that a session begins; the final verdict follows the provisional one.
         JournalEvent::Planned(_) | JournalEvent::Spawned { .. } | JournalEvent::ProvisionalVerdict { .. } => {
             Sentence::LeftOut
         }
@@ -76,6 +76,9 @@ pub(super) fn sentence(entry: &JournalEntry) -> Sentence {
         JournalEvent::Fault { error, then, .. } => bad(format!("{}; {}", brief(error), brief(then))),
         JournalEvent::PromptMended { old_file } => plain(prompt_restored(old_file)),
         JournalEvent::TodoMended { file } => plain(plan_restored(file)),
+        JournalEvent::WorkerBegan(_) | JournalEvent::WorkerEnded(_) => of_worker(&entry.event, Tone::Plain),
+        JournalEvent::Landed(_) => of_worker(&entry.event, Tone::Bold),
+        JournalEvent::SentBack(_) => of_worker(&entry.event, Tone::Bad),
         JournalEvent::StateMended { what } => plain(format!("state repaired: {}", brief(what))),
         // Only in the stream of `run --json`, or of another version: all that it says.
         JournalEvent::Client { .. }
@@ -91,6 +94,10 @@ pub(super) fn sentence(entry: &JournalEntry) -> Sentence {
         | JournalEvent::RunEnded(_)
         | JournalEvent::Unknown(_) => plain(all_facts(&entry.event)),
     }
+}
+
+fn of_worker(event: &JournalEvent, tone: Tone) -> Sentence {
+    Sentence::Shown(worker_words::words(event).unwrap_or_default(), tone)
 }
 
 /// The event's name, and all its facts as `name=value`.

@@ -3,7 +3,9 @@
 use super::contents::Trouble;
 use super::entry::RunLine;
 use crate::render::redact::RedactedText;
-use plimsoll_domain::journal::{BreakerOpened, JournalEvent, TicksTakenBack, VerdictReached, WipCommit};
+use plimsoll_domain::journal::{
+    BreakerOpened, JournalEvent, SentBack, TicksTakenBack, VerdictReached, WipCommit,
+};
 use plimsoll_domain::review::Reviewed;
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{Ending, Marker};
@@ -60,14 +62,14 @@ fn of(entry: &RunLine<'_>) -> Vec<TroubleParts> {
         JournalEvent::Reviewed(reviewed) => review(entry, reviewed),
         JournalEvent::Fault { error, then, .. } => vec![("Fault", words(error), vec![words(then)])],
         JournalEvent::Unguarded { client_version } => vec![unguarded(entry, client_version)],
-        JournalEvent::WipCommit(WipCommit { trouble: Some(trouble), .. }) => {
-            titled("Not committed", words(trouble))
-        }
+        JournalEvent::WipCommit(WipCommit { trouble: Some(why), .. }) => titled("Not committed", words(why)),
         JournalEvent::ClientEnded { reason } => titled("Session ended by Plimsoll", words(reason)),
         JournalEvent::LeftBehind { processes } => vec![left_running(entry, processes)],
         JournalEvent::Notified { program, trouble: Some(trouble), .. } => {
             vec![("Notification", words(trouble), program.iter().take(1).map(|name| words(name)).collect())]
         }
+        JournalEvent::SentBack(back) => vec![sent_back(entry, back)],
+        JournalEvent::WorkerBegan(_) | JournalEvent::WorkerEnded(_) | JournalEvent::Landed(_) => Vec::new(),
         // Nothing went wrong.
         JournalEvent::RunStarted(_)
         | JournalEvent::Resumed(_)
@@ -111,6 +113,11 @@ fn of(entry: &RunLine<'_>) -> Vec<TroubleParts> {
 
 fn titled(title: &'static str, words: RedactedText) -> Vec<TroubleParts> {
     vec![(title, words, Vec::new())]
+}
+
+fn sent_back(entry: &RunLine<'_>, back: &SentBack) -> TroubleParts {
+    let title = if back.is_set_aside { "Set aside" } else { "Not merged" };
+    (title, entry.words(&back.item), vec![entry.words(&back.reason)])
 }
 
 fn words_or_unknown(entry: &RunLine<'_>, text: &str) -> RedactedText {

@@ -6,6 +6,7 @@ mod json;
 use crate::console;
 use crate::console::Painted;
 use crate::endings::allowing;
+use crate::worker_words;
 use indicatif::{ProgressBar, ProgressStyle};
 use json::Json;
 pub(crate) use json::over;
@@ -135,6 +136,11 @@ impl RunObserver for Lines {
         match progress {
             Progress::Load { state, record } => self.load(state, record),
             Progress::Iteration { .. } => self.announced = Level::L0,
+            Progress::Standing { lines } => {
+                if let Some(bar) = &self.bar {
+                    console::set_message(bar, &lines.join("   │   "));
+                }
+            }
             Progress::Waiting { until } => {
                 if let Some(bar) = &self.bar {
                     let left = (*until - clock::now()).num_seconds().max(0);
@@ -254,12 +260,16 @@ fn line(progress: &Progress<'_>) -> Option<String> {
             for_people(*seconds as i64),
             one_line(reason)
         ),
+        Progress::Workers { event } => worker_words::words(event)?,
         Progress::Note(words) => format!("   {words}"),
         Progress::Fault { error, seconds } => format!("   {error}; trying again in {seconds} s"),
         // The exit code and standard error report it.
         Progress::Over { .. } | Progress::Failed { .. } => return None,
         // What Ctrl-C means was said when it was pressed.
-        Progress::Load { .. } | Progress::Waiting { .. } | Progress::StopRequested => return None,
+        Progress::Load { .. }
+        | Progress::Waiting { .. }
+        | Progress::Standing { .. }
+        | Progress::StopRequested => return None,
     })
 }
 

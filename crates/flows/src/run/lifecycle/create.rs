@@ -10,7 +10,7 @@ use plimsoll_domain::item_check::{self, ItemCheck};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, RunBegun};
 use plimsoll_domain::limits::Limits;
 use plimsoll_domain::prompt::task_text;
-use plimsoll_domain::state::{AtStart, Commit, Items, RunOptions, VerifyEach};
+use plimsoll_domain::state::{AtStart, Commit, Items, RunOptions, VerifyEach, WorkerOptions};
 use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_domain::{RunId, RunState, TodoList};
@@ -63,6 +63,8 @@ pub struct NewRun {
     pub tool_timeout_seconds: Option<u64>,
     /// A program with its arguments, which is started at the end and at pauses.
     pub notify: Vec<String>,
+    /// How several workers share the plan; none for one session after another.
+    pub workers: Option<WorkerOptions>,
 }
 
 /// Creates a run and writes its first files.
@@ -279,6 +281,7 @@ pub(super) fn state(
             idle_timeout_seconds: new.idle_timeout_seconds,
             tool_timeout_seconds: new.tool_timeout_seconds,
             notify: new.notify.clone(),
+            workers: new.workers.clone(),
         },
         at_start: AtStart { started_at: clock::stamp(clock::now()), ..AtStart::default() },
         items: Items {

@@ -49,6 +49,8 @@ pub struct Changes {
     pub notify: Option<Vec<String>>,
     /// True with `--reset-breaker`.
     pub reset_breaker: bool,
+    /// So many workers at once, in a run that has some.
+    pub workers: Option<usize>,
 }
 
 /// What `--resume` finds.
@@ -150,6 +152,9 @@ fn change(state: &mut RunState, changes: &Changes) {
     limits.max_tokens = new.max_tokens.or(limits.max_tokens);
     limits.deadline = new.deadline.clone().or(limits.deadline.take());
     limits.stop_at_limit_percent = new.stop_at_limit_percent.or(limits.stop_at_limit_percent);
+    if let (Some(workers), Some(count)) = (&mut state.options.workers, changes.workers) {
+        workers.count = count;
+    }
     if changes.reset_breaker {
         plimsoll_policy::breaker::reset(state);
     }

@@ -1,6 +1,7 @@
 //! In which colour a line of a run is shown on a terminal: what one looks for in the morning stands out, and what the client does
 //! in between steps back.
 
+use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::level::Level;
 use plimsoll_domain::{Ending, Status, Verdict};
 use plimsoll_flows::run::Progress;
@@ -27,7 +28,11 @@ pub(super) fn of(progress: &Progress<'_>) -> Option<&'static str> {
         | Progress::Pause { .. }
         | Progress::StopRequested => Some(CAREFUL),
         Progress::TakenBack { .. } | Progress::Fault { .. } | Progress::Failed { .. } => Some(BAD),
+        Progress::Workers { event: JournalEvent::Landed(_) } => Some(GOOD),
+        Progress::Workers { event: JournalEvent::SentBack(_) } => Some(BAD),
+        Progress::Workers { .. } => None,
         Progress::Reviewed { .. }
+        | Progress::Standing { .. }
         | Progress::Note(_)
         | Progress::Load { .. }
         | Progress::Waiting { .. }

@@ -110,7 +110,8 @@ impl StreamPrinter {
                 let (until, reason) = (clock::stamp(*until), (*reason).to_owned());
                 vec![JournalEvent::Pause { until, seconds: *seconds, reason }]
             }
-            Progress::Waiting { .. } => Vec::new(),
+            Progress::Workers { event } => vec![(*event).clone()],
+            Progress::Waiting { .. } | Progress::Standing { .. } => Vec::new(),
             Progress::Fault { error, seconds } => vec![JournalEvent::Fault {
                 error: error.clone(),
                 then: "tries again".to_owned(),

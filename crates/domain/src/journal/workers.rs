@@ -1,0 +1,57 @@
+//! The facts of a parallel run's events.
+
+use serde::{Deserialize, Serialize};
+
+/// A worker begins.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WorkerBegan {
+    /// The worker, from 1.
+    pub worker: usize,
+    /// Its item.
+    pub item: String,
+    /// The item's number in the plan.
+    pub number: usize,
+    /// Which attempt it is, from 1.
+    pub attempt: u64,
+    /// Where it works.
+    pub folder: String,
+}
+
+/// The run of an item has ended.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WorkerEnded {
+    /// The worker, from 1.
+    pub worker: usize,
+    /// Its item.
+    pub item: String,
+    /// How it ended, in words.
+    pub how: String,
+    /// What the item has cost so far.
+    pub cost_usd: f64,
+    /// How many sessions it took so far.
+    pub sessions: u32,
+}
+
+/// Items have landed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Landed {
+    /// The items.
+    pub items: Vec<String>,
+    /// The branch's new end.
+    pub commit: String,
+}
+
+/// An item is open again, or set aside.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SentBack {
+    /// The item.
+    pub item: String,
+    /// Why.
+    pub reason: String,
+    /// True if nobody takes it up again by themselves.
+    pub is_set_aside: bool,
+}

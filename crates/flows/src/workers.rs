@@ -1,0 +1,115 @@
+//! `plimsoll run --workers N`: several workers share a plan. Each item is a run of its own in a worktree of its own, a child of
+//! this process; what they have done comes together on one branch.
+//!
+//! This process schedules and merges, and decides through `plimsoll_policy::workers` alone. Its record ([`table`]) is outside the
+//! project and written before whatever follows from it: a claim before its worktree, a process before it is followed, a landing's
+//! commit before the branch moves. A kill between two steps leaves what the next `--resume` finds by the record, by the
+//! processes' pids and start times, and by the commits on the branch.
+
+mod board;
+mod child;
+pub mod ground;
+mod merger;
+mod records;
+mod scheduler;
+mod slot;
+pub mod table;
+mod tree;
+
+use crate::install::git_exclude::exclude_run_files;
+use crate::run::lifecycle::StartError;
+use crate::run::{Options, Preflight, RunObserver};
+use board::new_record;
+use ground::Unfit;
+use plimsoll_domain::{RunState, Settings};
+use plimsoll_launcher::{git, worktree};
+use plimsoll_store::{Durability, Project, StoreError, disk, ledger, state_file};
+use scheduler::Scheduler;
+use table::Table;
+use tree::{ITEM_PLAN, Trees};
+
+/// Why a parallel run could not begin, or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkersError {
+    /// The disk.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The run.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The repository.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    /// Nothing to share.
+    #[error("--workers needs a plan: write fix_plan.md, or name one with --todo")]
+    NoPlan,
+    /// The branch of the run is taken by another.
+    #[error(
+        "cannot create the branch `{0}`, on which the work comes together: is there a branch `plimsoll`?"
+    )]
+    NoTarget(String),
+    /// The place where results come together.
+    #[error("cannot prepare the worktree in which results come together: {0}")]
+    NoMerger(String),
+    /// Verify commands could not be run.
+    #[error("cannot find out what passes before the first item: {0}")]
+    NothingLearned(String),
+}
+
+/// Runs a parallel run to its end (or its pause); answers with the exit code. `reopen` opens again what was set aside.
+pub fn run(
+    project: &Project,
+    settings: &Settings,
+    options: &Options,
+    ready: Preflight,
+    run: &RunState,
+    reopen: bool,
+    watcher: &mut dyn RunObserver,
+) -> Result<u8, WorkersError> {
+    // Its lock is held as long as this process works.
+    let _ready = ready;
+    let (table, trees) = open(project, run)?;
+    let run = state_file::load(project, Some(&run.run_id))?.unwrap_or_else(|| run.clone());
+    if reopen {
+        table.change(|workers| board::reopen_all(&mut workers.board))?;
+    }
+    std::thread::scope(|scope| {
+        Scheduler::new(scope, project, settings, options, &run, &table, &trees, watcher).run()
+    })
+}
+
+/// The record and the branch of a run, made where a kill has left none.
+fn open(project: &Project, run: &RunState) -> Result<(Table, Trees), WorkersError> {
+    let ground = ground::look(project)?;
+    let table = Table::open(project, &run.run_id, || new_record(project, run, &ground))?;
+    let now = table.now();
+    if now.board.items.is_empty() {
+        return Err(WorkersError::NoPlan);
+    }
+    let repository = &ground.repository;
+    let is_there = worktree::end_of(repository, &now.target).is_some();
+    if !is_there && !worktree::move_branch(repository, &now.target, None, &now.began_at) {
+        return Err(WorkersError::NoTarget(now.target));
+    }
+    let plan = now.plan_is_tracked.then(|| now.plan.clone());
+    let setup = run.options.workers.as_ref().and_then(|workers| workers.setup.clone());
+    let home = || StoreError::NoHome { project: project.root().to_owned() };
+    let trees = Trees::of(project, &run.run_id, ground, plan, setup).ok_or_else(home)?;
+    board::show(project, run, &table)?;
+    keep_task(project, run)?;
+    // All worktrees share this file: written before any of their runs begins, so that none of them has anything to add.
+    let is_prompt_tracked = !git::tracked(project.root(), &["PROMPT.md"]).is_empty();
+    let extra: &[&str] = if is_prompt_tracked { &[ITEM_PLAN] } else { &[ITEM_PLAN, "/PROMPT.md"] };
+    exclude_run_files(project.root(), extra)?;
+    Ok((table, trees))
+}
+
+/// The task as the items' runs are given it, outside of where sessions write.
+fn keep_task(project: &Project, run: &RunState) -> Result<(), StoreError> {
+    let Some(path) = task_path(project, run) else { return Ok(()) };
+    disk::replace(&path, run.options.objective.as_bytes(), Durability::Lazy)
+}
+
+fn task_path(project: &Project, run: &RunState) -> Option<std::path::PathBuf> {
+    ledger::folder(project, &run.run_id).map(|folder| folder.join("task.md"))
+}

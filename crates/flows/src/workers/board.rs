@@ -1,0 +1,178 @@
+//! The board of a parallel run, and what the run's state and its plan show of it.
+
+use crate::workers::ground::Ground;
+use crate::workers::merger::ticks;
+use crate::workers::table::Table;
+use plimsoll_domain::board::{Aside, Board, Stage};
+use plimsoll_domain::workers::{Work, Workers};
+use plimsoll_domain::{RunState, TodoList, plan_edit};
+use plimsoll_launcher::git;
+use plimsoll_policy::plan::Item;
+use plimsoll_policy::workers::{board, reopen};
+use plimsoll_store::{Durability, Project, StoreError, disk, state_file};
+
+/// The plan as the run shows it, where git follows the plan itself: with the ticks of what is merged, with questions and the
+/// user's answers. The user's own files stay as they are until the work is merged.
+const SHOWN: &str = ".claude/plimsoll/plan.md";
+/// How much of a plan's name stands in that of the branch.
+const NAME: usize = 40;
+
+/// The record of a new parallel run.
+pub(super) fn new_record(project: &Project, run: &RunState, ground: &Ground) -> Result<Workers, StoreError> {
+    let plan = run.options.todo_file.clone().unwrap_or_default();
+    let text = disk::read_text(&project.root().join(&plan))?.unwrap_or_default();
+    let items: Vec<Item> = TodoList::parse(&text)
+        .items
+        .into_iter()
+        .map(|item| Item { text: item.text, done: item.done, lines: None, model: None })
+        .collect();
+    let board = board(&items);
+    Ok(Workers {
+        works: vec![Work::default(); board.items.len()],
+        board,
+        target: format!("plimsoll/{}-{}", slug(&plan), run.run_id.chars().take(8).collect::<String>()),
+        began_at: ground.commit.clone(),
+        users_branch: ground.branch.clone(),
+        plan_is_tracked: !git::tracked(project.root(), &[&plan]).is_empty(),
+        plan,
+        passed: Vec::new(),
+    })
+}
+
+/// A plan's name as a part of a branch's.
+fn slug(plan: &str) -> String {
+    let name = plan.rsplit('/').next().unwrap_or_default();
+    let name = name.rsplit_once('.').map_or(name, |(name, _)| name);
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' };
+    let slug: String = name.chars().take(NAME).map(plain).collect();
+    let slug = slug.trim_matches('-');
+    if slug.is_empty() { "plan".to_owned() } else { slug.to_owned() }
+}
+
+/// Opens again whatever was set aside without a question.
+pub(super) fn reopen_all(board: &mut Board) {
+    let is_stuck = |stage: &Stage| matches!(stage, Stage::Aside { reason: Aside::Tries | Aside::Ended(_) });
+    let stuck: Vec<usize> =
+        (0..board.items.len()).filter(|place| is_stuck(&board.items[*place].stage)).collect();
+    for place in stuck {
+        reopen(board, place);
+    }
+}
+
+/// The file in which the run shows its plan.
+fn shown(now: &Workers) -> &str {
+    if now.plan_is_tracked { SHOWN } else { &now.plan }
+}
+
+/// The plan as the run shows it; what is not there is read off the plan itself.
+pub(super) fn shown_plan(project: &Project, now: &Workers) -> Result<Vec<u8>, StoreError> {
+    match disk::read(&project.root().join(shown(now)))? {
+        Some(plan) => Ok(plan),
+        None => Ok(disk::read(&project.root().join(&now.plan))?.unwrap_or_default()),
+    }
+}
+
+/// Shows in plan and state what is merged, what waits for an answer, and what was used. Repeated it changes nothing.
+pub(super) fn show(project: &Project, run: &RunState, table: &Table) -> Result<(), StoreError> {
+    let now = table.now();
+    let before = shown_plan(project, &now)?;
+    let mut plan = plan_edit::with_ticks(&before, &ticks(&now, |_| false)).unwrap_or_else(|| before.clone());
+    for row in &now.board.items {
+        if let Stage::Aside { reason: Aside::Question(question) } = &row.stage {
+            let question = plimsoll_secrets::without(question);
+            plan = plan_edit::with_question(&plan, &row.text, &question)
+                .filter(|_| !has_asked(&plan, &row.text, &question))
+                .unwrap_or(plan);
+        }
+    }
+    let path = project.root().join(shown(&now));
+    if plan != before || !disk::exists(&path) {
+        disk::replace(&path, &plan, Durability::Durable)?;
+    }
+    let todo = TodoList::parse(&String::from_utf8_lossy(&plan));
+    state_file::update(project, Some(&run.run_id), Durability::Durable, |state| {
+        state.options.todo_file = Some(shown(&now).to_owned());
+        state.options.branch = Some(now.target.clone());
+        state.at_start.branch_before = Some(now.users_branch.clone());
+        state.take_items(&todo);
+        let used = now.used();
+        (state.spent.cost_usd, state.spent.tokens, state.iteration) =
+            (used.cost_usd, used.tokens, used.sessions);
+    })?;
+    Ok(())
+}
+
+fn has_asked(plan: &[u8], item: &str, question: &str) -> bool {
+    let todo = TodoList::parse(&String::from_utf8_lossy(plan));
+    let is_it =
+        |text: &str| plimsoll_domain::text::one_line(text) == plimsoll_domain::text::one_line(question);
+    todo.items
+        .iter()
+        .any(|known| known.text == item && known.questions.iter().any(|asked| is_it(&asked.text)))
+}
+
+/// Opens again what waited for an answer that the plan holds by now; true if there is any.
+pub(super) fn take_answers(project: &Project, table: &Table) -> Result<bool, StoreError> {
+    let now = table.now();
+    let waits =
+        |place: &usize| matches!(now.board.items[*place].stage, Stage::Aside { reason: Aside::Question(_) });
+    let waiting: Vec<usize> = (0..now.board.items.len()).filter(waits).collect();
+    if waiting.is_empty() {
+        return Ok(false);
+    }
+    let todo = TodoList::parse(&String::from_utf8_lossy(&shown_plan(project, &now)?));
+    let is_answered = |place: &usize| {
+        let item = todo.items.iter().find(|item| item.text == now.board.items[*place].text);
+        item.is_some_and(|item| !item.questions.is_empty() && item.open_question().is_none())
+    };
+    let answered: Vec<usize> = waiting.into_iter().filter(is_answered).collect();
+    if answered.is_empty() {
+        return Ok(false);
+    }
+    table.change(|workers| {
+        for place in &answered {
+            let tries = workers.board.items[*place].tries;
+            reopen(&mut workers.board, *place);
+            workers.board.items[*place].tries = tries;
+        }
+    })?;
+    Ok(true)
+}
+
+/// An item as its own run's plan has it: with its notes, its questions and answers, and why earlier work was not merged.
+pub(super) fn item_plan(
+    project: &Project,
+    now: &Workers,
+    item: usize,
+) -> Result<plimsoll_domain::todo::Item, StoreError> {
+    let row = &now.board.items[item];
+    let todo = TodoList::parse(&String::from_utf8_lossy(&shown_plan(project, now)?));
+    let known = todo.items.into_iter().find(|known| known.text == row.text).unwrap_or_default();
+    let mut notes = known.notes;
+    if !row.note.is_empty() {
+        notes.push(format!(
+            "An earlier session did this item, and it was not merged: {}. All of it is in {}",
+            row.note,
+            crate::workers::tree::REFUSED
+        ));
+    }
+    Ok(plimsoll_domain::todo::Item { text: row.text.clone(), done: false, notes, questions: known.questions })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_of_any_name_makes_a_part_of_a_branch() {
+        for (plan, name) in [
+            ("fix_plan.md", "fix_plan"),
+            ("docs/My plan (2).md", "My-plan--2"),
+            ("../.md", "plan"),
+            ("a..b.lock", "a--b"),
+            ("ünï", "n"),
+        ] {
+            assert_eq!(slug(plan), name, "{plan}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! An item's own run: `plimsoll run` in the item's worktree, a process of its own that outlives this one.
+
+use crate::hook_invocation::RUN_VARIABLE;
+use crate::workers::tree::{ITEM_PLAN, WORKER_VARIABLE};
+use plimsoll_domain::state::VerifyEach;
+use plimsoll_domain::text::{clip, clip_start, one_line};
+use plimsoll_domain::verdict::PauseKind;
+use plimsoll_domain::workers::Used;
+use plimsoll_domain::{Exit, RunState, Status, Timestamp, Verdict};
+use plimsoll_launcher::client::{self, Client, Launch, NotStarted};
+use plimsoll_launcher::git;
+use plimsoll_store::{Project, StoreError, clock, disk, environment, ledger, state_file};
+use std::path::{Path, PathBuf};
+
+/// How an item's run came out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// The item is done, as far as its own run can say.
+    Done,
+    /// It waits for the user's answer.
+    Question(String),
+    /// A limit or an overload; it goes on after this moment, if that is known.
+    Limit { until: Option<Timestamp>, reason: String, pauses: u32 },
+    /// Its share of the money or the tokens is used up.
+    Budget,
+    /// The deadline has come.
+    OutOfTime,
+    /// All sessions of the run are used.
+    OutOfSessions,
+    /// No session can succeed.
+    Fatal(String),
+    /// It was asked to end.
+    Interrupted,
+    /// It could not do its item.
+    Failed(String),
+}
+
+/// What ends as a shell reports an interrupt.
+const INTERRUPTED: i32 = 130;
+
+/// What an item's run is started with.
+#[derive(Debug)]
+pub(super) struct Start<'a> {
+    /// The parallel run.
+    pub(super) run: &'a RunState,
+    pub(super) client: &'a Path,
+    pub(super) project: &'a Project,
+    pub(super) worker: usize,
+    pub(super) item: &'a str,
+    /// Verify commands that must pass.
+    pub(super) verify: &'a [String],
+    /// The task, if the worktree has none of its own.
+    pub(super) task: &'a Path,
+    pub(super) sessions: u32,
+    pub(super) cost_usd: Option<f64>,
+    pub(super) tokens: Option<u64>,
+    /// Where its events and its complaints go.
+    pub(super) output: &'a Path,
+    pub(super) errors: &'a Path,
+}
+
+/// Why it could not be started.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ChildError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    NotStarted(#[from] NotStarted),
+    #[error("there is no folder with plimsoll itself")]
+    NoProgram,
+}
+
+impl Start<'_> {
+    /// Starts it: it continues a run that is there and not over for good, or begins one.
+    pub(super) fn start(&self) -> Result<Client, ChildError> {
+        let program = environment::own_directory().ok_or(ChildError::NoProgram)?.join("plimsoll");
+        let known = state_file::load(self.project, None)?;
+        let goes_on = known.as_ref().is_some_and(|known| {
+            let status = known.lifecycle.status();
+            !status.is_over() || matches!(status, Status::Blocked | Status::Budget | Status::MaxIterations)
+        });
+        let arguments = if goes_on { self.resume() } else { self.begin()? };
+        Ok(client::start(Launch {
+            program: &program,
+            arguments: &arguments,
+            folder: self.project.root(),
+            environment: &[(WORKER_VARIABLE.to_owned(), self.worker.to_string())],
+            // What would lead it into another run.
+            without: &[RUN_VARIABLE, ledger::RECORD_VARIABLE, "RALPH_STATE_FILE", "CLAUDE_PROJECT_DIR"],
+            stdin: disk::open(self.task)?,
+            stdout: disk::open_to_append(self.output)?,
+            stderr: disk::open_to_append(self.errors)?,
+        })?)
+    }
+
+    fn begin(&self) -> Result<Vec<String>, ChildError> {
+        let options = &self.run.options;
+        let mut arguments = words(&["run", "--json", "--no-wait", "--todo", ITEM_PLAN]);
+        arguments.push(format!("--name={}", clip(&one_line(self.item), 60)));
+        arguments.push(format!("--promise={}", options.completion_promise));
+        // A PROMPT.md that git follows is the task. Any other is left from a run before, and a session may have written it.
+        if git::tracked(self.project.root(), &["PROMPT.md"]).is_empty() {
+            disk::remove(&self.project.prompt())?;
+            arguments.push(format!("--objective-file={}", self.task.display()));
+        }
+        if options.verify_each == VerifyEach::Promise {
+            arguments.push("--verify-each=promise".to_owned());
+        }
+        let flags = [
+            (!options.plan_checks.is_empty(), "--plan-verify"),
+            (options.strict_promise, "--strict-promise"),
+        ];
+        arguments.extend(flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| (*flag).to_owned()));
+        let reviews = [
+            (options.review_every > 0).then(|| format!("--review={}", options.review_every)),
+            options.review_model.as_ref().map(|name| format!("--review-model={name}")),
+        ];
+        arguments.extend(reviews.into_iter().flatten());
+        Ok(self.with_limits(arguments))
+    }
+
+    fn resume(&self) -> Vec<String> {
+        self.with_limits(words(&["run", "--resume", "--json", "--no-wait"]))
+    }
+
+    fn with_limits(&self, mut arguments: Vec<String>) -> Vec<String> {
+        let options = &self.run.options;
+        arguments.extend(self.verify.iter().map(|command| format!("--verify={command}")));
+        let numbers = [
+            Some(format!("--max-iterations={}", self.sessions.max(1))),
+            self.cost_usd.map(|most| format!("--max-cost={most:.4}")),
+            self.tokens.map(|most| format!("--max-tokens={most}")),
+            options.limits.deadline.as_ref().map(|deadline| format!("--deadline={deadline}")),
+            options.limits.stop_at_limit_percent.map(|percent| format!("--stop-at-limit={percent}")),
+            options.idle_timeout_seconds.map(|seconds| format!("--idle-timeout={seconds}s")),
+            options.tool_timeout_seconds.map(|seconds| format!("--tool-timeout={seconds}s")),
+            Some(format!("--client={}", self.client.display())),
+        ];
+        arguments.extend(numbers.into_iter().flatten());
+        arguments.push("--".to_owned());
+        arguments.extend(options.client_arguments.iter().cloned());
+        arguments
+    }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// What an item's run has used, and how full its session is.
+pub(super) fn used(project: &Project) -> Used {
+    let state = state_file::load(project, None).ok().flatten().unwrap_or_default();
+    Used { cost_usd: state.spent.cost_usd, tokens: state.spent.tokens, sessions: state.iteration }
+}
+
+/// True if an item's run has come to an end that it keeps.
+pub(super) fn is_over(project: &Project) -> bool {
+    state_file::load(project, None).ok().flatten().is_some_and(|state| state.lifecycle.is_over())
+}
+
+/// How an item's run came out: by its ledger, which no session writes.
+pub(super) fn outcome(project: &Project, exit: &Exit, errors: &Path) -> Outcome {
+    let Some(state) = state_file::load(project, None).ok().flatten() else {
+        return Outcome::Failed(last_words(errors, exit));
+    };
+    if exit.code == Some(INTERRUPTED) {
+        return Outcome::Interrupted;
+    }
+    let reason = match state.lifecycle.last_verdict() {
+        Some(Verdict::Stop { reason, .. } | Verdict::Pause { reason, .. }) => one_line(reason),
+        Some(Verdict::Continue { .. }) | None => String::new(),
+    };
+    match state.lifecycle.status() {
+        Status::Completed => Outcome::Done,
+        Status::Blocked => match state.items.parked.first() {
+            Some(asked) => Outcome::Question(asked.question.clone()),
+            None => Outcome::Failed(format!("it is blocked: {reason}")),
+        },
+        Status::Paused => paused(&state, reason),
+        Status::MaxIterations => Outcome::OutOfSessions,
+        Status::Budget => Outcome::Budget,
+        Status::Deadline => Outcome::OutOfTime,
+        Status::FatalError => Outcome::Fatal(reason),
+        Status::CircuitBreaker => Outcome::Failed(format!("no progress: {reason}")),
+        Status::Cancelled => Outcome::Failed("its run was cancelled".to_owned()),
+        Status::Running => Outcome::Failed(last_words(errors, exit)),
+    }
+}
+
+fn paused(state: &RunState, reason: String) -> Outcome {
+    match state.lifecycle.last_verdict() {
+        Some(Verdict::Pause { kind, until, .. }) => match kind {
+            PauseKind::Limit | PauseKind::Overload | PauseKind::Quota => {
+                Outcome::Limit { until: until.clone(), reason, pauses: state.lifecycle.pauses_in_a_row() }
+            }
+            PauseKind::Interrupted => Outcome::Interrupted,
+            PauseKind::Thrash | PauseKind::Fault => Outcome::Failed(reason),
+        },
+        // Ctrl-C between two sessions.
+        Some(Verdict::Stop { .. } | Verdict::Continue { .. }) | None => Outcome::Interrupted,
+    }
+}
+
+fn last_words(errors: &Path, exit: &Exit) -> String {
+    let said = disk::read_end(errors, 4_000).ok().flatten().unwrap_or_default();
+    let said = one_line(&clip_start(String::from_utf8_lossy(&said).trim(), 400));
+    let how = match (exit.code, exit.signal) {
+        (Some(code), _) => format!("its run ended with {code}"),
+        (None, Some(signal)) => format!("its run was ended by signal {signal}"),
+        (None, None) => "its run has died".to_owned(),
+    };
+    if said.is_empty() { how } else { format!("{how}: {said}") }
+}
+
+/// When a pause ends, by the board's clock.
+pub(super) fn pause_end(until: Option<&Timestamp>, pauses: u32) -> u64 {
+    let chance = f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX);
+    let now = clock::now();
+    let milliseconds = match until.and_then(clock::moment) {
+        Some(reset) => plimsoll_policy::pause::until_reset_ms((reset - now).num_seconds(), chance),
+        None => plimsoll_policy::pause::backoff_ms(pauses.max(1), chance),
+    };
+    u64::try_from(now.timestamp_millis()).unwrap_or_default().saturating_add(milliseconds)
+}
+
+/// Where an item's run puts out its events and its complaints.
+pub(super) fn outputs(main: &Project, run: &RunState, item: usize, epoch: u64) -> (PathBuf, PathBuf) {
+    let folder = main.run_folder(&run.run_id);
+    let name = format!("worker-{:03}-{epoch}", item + 1);
+    (folder.join(format!("{name}.jsonl")), folder.join(format!("{name}.err")))
+}

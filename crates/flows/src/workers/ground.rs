@@ -1,0 +1,81 @@
+//! Where several workers can share a plan: a repository whose work can be done in worktrees, with nothing uncommitted that
+//! they would not see.
+
+use crate::our_files::is_ours;
+use plimsoll_launcher::branch::{BranchError, Head, has_changes, head};
+use plimsoll_launcher::{git, worktree};
+use plimsoll_store::{Project, layout};
+use std::path::PathBuf;
+
+/// Why they cannot.
+#[derive(Debug, thiserror::Error)]
+pub enum Unfit {
+    /// No repository.
+    #[error("--workers needs a git repository, and {} is in none: git init, then commit", .0.display())]
+    NoRepository(PathBuf),
+    /// No commit.
+    #[error("--workers needs a commit to begin at, and this repository has none: commit first")]
+    NoCommit,
+    /// No branch.
+    #[error(
+        "HEAD is detached, so there is no branch to merge the work into: check one out first (git switch BRANCH)"
+    )]
+    Detached,
+    /// A part of the history.
+    #[error("this is a shallow clone, in which branches cannot be put together: git fetch --unshallow")]
+    Shallow,
+    /// Submodules.
+    #[error("this repository has submodules, which worktrees do not have: run it without --workers")]
+    Submodules,
+    /// What workers would not see.
+    #[error(
+        "there are uncommitted changes, which no worker would see: commit or stash them (git status shows them), then run this again"
+    )]
+    Dirty,
+    /// Git.
+    #[error(transparent)]
+    Git(#[from] BranchError),
+}
+
+/// Where the work begins.
+#[derive(Debug, Clone)]
+pub struct Ground {
+    /// The repository's working tree.
+    pub repository: PathBuf,
+    /// The project, from there on; empty at its root.
+    pub below: PathBuf,
+    /// The branch that is checked out.
+    pub branch: String,
+    /// Its end.
+    pub commit: String,
+}
+
+/// Could a parallel run begin here? Nothing is written.
+pub fn check(project: &Project) -> Result<Ground, Unfit> {
+    let ground = look(project)?;
+    match worktree::unfit(&ground.repository) {
+        Some(worktree::Unfit::Shallow) => return Err(Unfit::Shallow),
+        Some(worktree::Unfit::Submodules) => return Err(Unfit::Submodules),
+        None => {}
+    }
+    if has_changes(project.root(), &is_ours)? {
+        return Err(Unfit::Dirty);
+    }
+    Ok(ground)
+}
+
+/// Where a parallel run goes on, whatever is uncommitted there.
+pub fn look(project: &Project) -> Result<Ground, Unfit> {
+    let root = project.root();
+    let gone = || Unfit::NoRepository(root.to_owned());
+    let (tree, _) = layout::repository(root).ok_or_else(gone)?;
+    let branch = match head(root)? {
+        Head::NoRepository => return Err(gone()),
+        Head::NoCommit => return Err(Unfit::NoCommit),
+        Head::Detached => return Err(Unfit::Detached),
+        Head::Branch(name) => name,
+    };
+    let below = root.strip_prefix(tree).map(PathBuf::from).unwrap_or_default();
+    let commit = git::head(root).ok_or(Unfit::NoCommit)?;
+    Ok(Ground { repository: tree.to_owned(), below, branch, commit })
+}

@@ -1,0 +1,333 @@
+//! Puts results together: rebased onto the branch's end in a worktree that nobody works in, verified there, and landed by
+//! moving the branch from where it was seen. It runs in a thread of its own, because verify commands take long.
+
+use crate::run::verify::verify;
+use crate::workers::table::{Table, moment};
+use crate::workers::tree::Trees;
+use plimsoll_domain::board::Stage;
+use plimsoll_domain::journal::{JournalEvent, Landed, SentBack};
+use plimsoll_domain::text::{clip, clip_middle, one_line};
+use plimsoll_domain::workers::Workers;
+use plimsoll_domain::{RunState, Settings, plan_edit};
+use plimsoll_launcher::worktree::{self, Rebased, WorktreeError};
+use plimsoll_policy::workers::queue::{self, Bench};
+use plimsoll_policy::workers::{become_merger, land, offered, refuse, settle};
+use plimsoll_store::{Durability, Project, StoreError, disk};
+use std::path::Path;
+use std::sync::mpsc::Sender;
+
+/// The one merger of a local board.
+const NAME: &str = "merger";
+/// How much of each difference the next session is told.
+const DIFFERENCE: usize = 60_000;
+/// How much of git's words, or of a command's output, stands in its notes.
+const NOTE: usize = 350;
+
+/// Why nothing can be merged now.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum MergeError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Git(#[from] WorktreeError),
+    #[error("the branch {0} is gone")]
+    NoTarget(String),
+    #[error("it was given up")]
+    GivenUp,
+}
+
+/// One round over everything that waits.
+pub(super) struct Merger<'a> {
+    pub(super) table: &'a Table,
+    pub(super) trees: &'a Trees,
+    pub(super) run: &'a RunState,
+    pub(super) settings: &'a Settings,
+    pub(super) give_up: &'a (dyn Fn() -> bool + Sync),
+    pub(super) news: Sender<JournalEvent>,
+    epoch: u64,
+    tip: String,
+    /// The end of what was stacked last.
+    end: String,
+    stacked: Vec<Stacked>,
+    passed: Vec<String>,
+}
+
+struct Stacked {
+    item: usize,
+    /// Its own last commit on the branch, without the tick.
+    bare: String,
+    /// The last commit that belongs to it.
+    commit: String,
+}
+
+impl<'a> Merger<'a> {
+    pub(super) fn new(
+        table: &'a Table,
+        trees: &'a Trees,
+        run: &'a RunState,
+        settings: &'a Settings,
+        give_up: &'a (dyn Fn() -> bool + Sync),
+        news: Sender<JournalEvent>,
+    ) -> Merger<'a> {
+        let (tip, end) = (String::new(), String::new());
+        Merger {
+            table,
+            trees,
+            run,
+            settings,
+            give_up,
+            news,
+            epoch: 0,
+            tip,
+            end,
+            stacked: Vec::new(),
+            passed: Vec::new(),
+        }
+    }
+
+    /// Lands what can be landed, and sends the rest back.
+    pub(super) fn merge(&mut self) -> Result<(), MergeError> {
+        let taken = self.table.change(|workers| {
+            let epoch = become_merger(&mut workers.board, NAME, moment());
+            epoch.map(|epoch| (epoch, offered(&workers.board)))
+        })?;
+        let Some((epoch, items)) = taken else { return Ok(()) };
+        self.epoch = epoch;
+        queue::merge(self, &items)
+    }
+
+    /// Counts as merged what is on the branch by now; answers with the branch's end.
+    pub(super) fn settle(&mut self) -> Result<String, MergeError> {
+        let now = self.table.now();
+        let repository = &self.trees.ground.repository;
+        let tip = worktree::end_of(repository, &now.target).ok_or(MergeError::NoTarget(now.target))?;
+        // Git is asked before the record is written: nobody else moves a stage on.
+        let is_in = |commit: &str| worktree::contains(repository, &tip, commit);
+        self.table.change(|workers| settle(&mut workers.board, is_in))?;
+        Ok(tip)
+    }
+
+    /// Which verify commands pass on the branch as it is, before the first item.
+    pub(super) fn learn(&mut self) -> Result<(), MergeError> {
+        self.end = self.settle()?;
+        worktree::check_out(&self.trees.of_merger(), &self.end)?;
+        self.verify().map(drop)?;
+        let passed = std::mem::take(&mut self.passed);
+        self.table.change(|workers| note_passed(workers, &passed))?;
+        Ok(())
+    }
+
+    fn project(&self) -> Project {
+        self.trees.project(&self.trees.of_merger())
+    }
+
+    fn put(&mut self, item: usize) -> Result<bool, MergeError> {
+        let now = self.table.now();
+        let (row, work) = (&now.board.items[item], &now.works[item]);
+        let Stage::Offered { commit } = &row.stage else { return Ok(false) };
+        let tree = self.trees.of_merger();
+        let bare = match worktree::rebase(&tree, commit, &work.beyond, &self.end) {
+            Ok(Rebased::Onto(end)) => end,
+            Ok(Rebased::Nothing) => {
+                worktree::check_out(&tree, &self.end)?;
+                self.end.clone()
+            }
+            Ok(Rebased::Conflict { files, words }) => {
+                self.send_back(
+                    &now,
+                    item,
+                    &conflict(&self.trees.ground.repository, &now, item, &self.end, &files, &words),
+                    None,
+                )?;
+                return Ok(false);
+            }
+            Err(WorktreeError::Refused { why, .. }) => {
+                let back =
+                    Refusal { reason: format!("git refuses: {}", clip(&one_line(&why), NOTE)), whole: why };
+                self.send_back(&now, item, &back, None)?;
+                return Ok(false);
+            }
+            Err(error @ WorktreeError::TookTooLong(_)) => return Err(error.into()),
+        };
+        let commit = self.tick(&now, item)?.unwrap_or_else(|| bare.clone());
+        self.end.clone_from(&commit);
+        self.stacked.push(Stacked { item, bare, commit });
+        Ok(true)
+    }
+
+    /// Sets the boxes of the plan as the board has them, whoever has changed them; none without a change.
+    fn tick(&self, now: &Workers, item: usize) -> Result<Option<String>, MergeError> {
+        if !now.plan_is_tracked {
+            return Ok(None);
+        }
+        let path = self.project().root().join(&now.plan);
+        let plan = disk::read(&path)?.unwrap_or_default();
+        let is_here = |place: usize| place == item || self.stacked.iter().any(|one| one.item == place);
+        let Some(ticked) = plan_edit::with_ticks(&plan, &ticks(now, is_here)) else { return Ok(None) };
+        disk::replace(&path, &ticked, Durability::Lazy)?;
+        let message = format!("Tick {}", clip(&one_line(&now.board.items[item].text), 60));
+        Ok(Some(worktree::commit_file(self.project().root(), &now.plan, &message)?))
+    }
+
+    fn send_back(
+        &self,
+        now: &Workers,
+        item: usize,
+        refusal: &Refusal,
+        start: Option<(String, String)>,
+    ) -> Result<(), MergeError> {
+        let is_set_aside = self.table.change(|workers| {
+            // One that was fenced has landed, or is somebody else's by now.
+            let _ = refuse(&mut workers.board, self.epoch, item, &refusal.reason);
+            (workers.works[item].start, workers.works[item].beyond) = start.unwrap_or_default();
+            matches!(workers.board.items[item].stage, Stage::Aside { .. })
+        })?;
+        // After the record: without the file the note alone says why.
+        let project = self.trees.project(&self.trees.of_item(item));
+        let path = project.root().join(crate::workers::tree::REFUSED);
+        let _ = disk::replace(&path, refusal.whole.as_bytes(), Durability::Lazy);
+        let (item, reason) = (now.board.items[item].text.clone(), refusal.reason.clone());
+        let _ = self.news.send(JournalEvent::SentBack(SentBack { item, reason, is_set_aside }));
+        Ok(())
+    }
+}
+
+/// The items with whether their boxes are ticked: what is merged, and what is about to land.
+pub(super) fn ticks(now: &Workers, is_here: impl Fn(usize) -> bool) -> Vec<(&str, bool)> {
+    let ticked = |(place, row): (usize, &'_ plimsoll_domain::board::BoardItem)| {
+        row.stage == Stage::Merged || is_here(place)
+    };
+    now.board.items.iter().enumerate().map(|(place, row)| (row.text.as_str(), ticked((place, row)))).collect()
+}
+
+fn note_passed(workers: &mut Workers, passed: &[String]) {
+    for command in passed {
+        if !workers.passed.contains(command) {
+            workers.passed.push(command.clone());
+        }
+    }
+}
+
+/// Why an item goes back: in a line, and whole.
+struct Refusal {
+    reason: String,
+    whole: String,
+}
+
+fn conflict(
+    repository: &Path,
+    now: &Workers,
+    item: usize,
+    onto: &str,
+    files: &[String],
+    words: &str,
+) -> Refusal {
+    let (row, work) = (&now.board.items[item], &now.works[item]);
+    let branch = now.branch(item, row.epoch);
+    let ours = worktree::difference(repository, &work.beyond, &branch, &[], DIFFERENCE);
+    let theirs = worktree::difference(repository, &work.beyond, onto, files, DIFFERENCE);
+    let named = clip(&one_line(&files.join(", ")), NOTE / 2);
+    Refusal {
+        reason: format!(
+            "it does not fit onto what others have merged meanwhile (conflict in {named}); its commits are {}..{branch}",
+            work.beyond
+        ),
+        whole: format!(
+            "# Why this work was not merged\n\nIt conflicts with what has been merged meanwhile, in: {}\n\nThis worktree begins at what has been merged. The earlier work on the item is on the branch {branch} (`git log -p {}..{branch}`). Bring it over so that nothing of either side is lost.\n\n## What git said\n\n{words}\n\n## The earlier work on this item\n\n{ours}\n\n## What others have merged since it began, in these files\n\n{theirs}\n",
+            files.join(", "),
+            work.beyond
+        ),
+    }
+}
+
+impl Bench for Merger<'_> {
+    type Error = MergeError;
+
+    fn stack(&mut self, items: &[usize]) -> Result<Vec<usize>, MergeError> {
+        self.tip = self.settle()?;
+        self.end.clone_from(&self.tip);
+        self.stacked.clear();
+        let mut put = Vec::new();
+        for item in items {
+            if (self.give_up)() {
+                return Err(MergeError::GivenUp);
+            }
+            if self.put(*item)? {
+                put.push(*item);
+            }
+        }
+        // What did not fit has been checked out meanwhile.
+        worktree::check_out(&self.trees.of_merger(), &self.end)?;
+        Ok(put)
+    }
+
+    fn verify(&mut self) -> Result<Option<String>, MergeError> {
+        let must = self.table.now().passed;
+        let commands = &self.run.options.verify;
+        let outcomes = verify(&self.project(), self.settings, self.run, commands, &self.give_up);
+        if outcomes.len() < commands.len() || outcomes.iter().any(|outcome| outcome.is_undecided) {
+            return Err(MergeError::GivenUp);
+        }
+        let passed = outcomes.iter().filter(|outcome| outcome.passed);
+        self.passed = passed.map(|outcome| outcome.command.clone()).collect();
+        let red = outcomes.iter().find(|outcome| !outcome.passed && must.contains(&outcome.command));
+        Ok(red.map(|outcome| format!("`{}` {}", one_line(&outcome.command), outcome.words)))
+    }
+
+    fn land(&mut self, items: &[usize]) -> Result<bool, MergeError> {
+        let now = self.table.now();
+        let here: Vec<&Stacked> = self.stacked.iter().filter(|one| items.contains(&one.item)).collect();
+        // The record first: a kill after it finds by these commits whether the branch was moved.
+        self.table.change(|workers| {
+            for one in &here {
+                let _ = land(&mut workers.board, self.epoch, one.item, &one.commit);
+            }
+        })?;
+        let repository = &self.trees.ground.repository;
+        if self.end != self.tip && !worktree::move_branch(repository, &now.target, Some(&self.tip), &self.end)
+        {
+            return Ok(false);
+        }
+        let passed = self.passed.clone();
+        let items = here.iter().map(|one| now.board.items[one.item].text.clone()).collect();
+        let commit = self.end.clone();
+        self.settle()?;
+        self.table.change(|workers| note_passed(workers, &passed))?;
+        let _ = self.news.send(JournalEvent::Landed(Landed { items, commit }));
+        Ok(true)
+    }
+
+    fn refuse(&mut self, item: usize, output: &str) -> Result<(), MergeError> {
+        let now = self.table.now();
+        let bare = self.stacked.iter().find(|one| one.item == item).map(|one| one.bare.clone());
+        let refusal = Refusal {
+            reason: format!(
+                "with what others have merged meanwhile, {}",
+                clip_middle(&one_line(output), NOTE)
+            ),
+            whole: format!(
+                "# Why this work was not merged\n\nPut together with what others have merged meanwhile, it fails:\n\n{output}\n\nThis worktree has both. Repair it here.\n\n## The work on this item\n\n{}\n",
+                worktree::difference(
+                    &self.trees.ground.repository,
+                    &self.tip,
+                    bare.as_deref().unwrap_or(&self.end),
+                    &[],
+                    DIFFERENCE
+                )
+            ),
+        };
+        let start = bare.map(|bare| (bare, self.tip.clone()));
+        self.send_back(&now, item, &refusal, start)
+    }
+
+    fn flaky(&mut self, item: usize, output: &str) -> Result<(), MergeError> {
+        let now = self.table.now();
+        let words = format!(
+            "a verify command failed and then passed on the same commit (\"{}\"): {}",
+            one_line(&now.board.items[item].text),
+            clip(&one_line(output), NOTE)
+        );
+        let _ = self.news.send(JournalEvent::Note { words });
+        Ok(())
+    }
+}

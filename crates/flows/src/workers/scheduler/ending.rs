@@ -1,0 +1,194 @@
+//! How a parallel run ends: by its board, or because it was asked to.
+
+use super::{Closing, Scheduler};
+use crate::our_files::is_ours;
+use crate::run::Progress;
+use crate::run::archive::archive;
+use crate::run::notify::notify;
+use crate::workers::WorkersError;
+use crate::workers::board::show;
+use plimsoll_domain::board::{Aside, Stage};
+use plimsoll_domain::journal::{JournalEntry, JournalEvent, VerdictReached};
+use plimsoll_domain::state::Deliver;
+use plimsoll_domain::text::{clip, counted, one_line};
+use plimsoll_domain::workers::Workers;
+use plimsoll_domain::{RunState, Status, Verdict};
+use plimsoll_launcher::branch::{Head, has_changes, head};
+use plimsoll_launcher::{git, worktree};
+use plimsoll_store::{Durability, clock, disk, journal, state_file};
+
+/// As a shell reports an interrupt.
+const INTERRUPTED: u8 = 130;
+
+/// Everything is merged.
+pub(super) fn done(run: &RunState, now: &Workers) -> Closing {
+    match run.options.verify.iter().find(|command| !now.passed.contains(command)) {
+        None => Closing::Stop(
+            Status::Completed,
+            match run.options.verify.len() {
+                0 => format!("{} merged", counted(now.board.items.len(), "item")),
+                many => format!(
+                    "{} merged, {} passed",
+                    counted(now.board.items.len(), "item"),
+                    counted(many, "verify command")
+                ),
+            },
+        ),
+        Some(command) => Closing::Stop(
+            Status::Blocked,
+            format!("every item is merged, and `{}` does not pass on the branch", one_line(command)),
+        ),
+    }
+}
+
+/// What is left is set aside, or waits for what is.
+pub(super) fn stuck(now: &Workers) -> Closing {
+    let mut reasons = Vec::new();
+    let mut is_stuck = false;
+    for row in &now.board.items {
+        let item = clip(&one_line(&row.text), 60);
+        match &row.stage {
+            Stage::Aside { reason: Aside::Question(question) } => {
+                reasons.push(format!("{} (item \"{item}\")", clip(question, 200)));
+            }
+            Stage::Aside { reason: Aside::Tries } => {
+                is_stuck = true;
+                reasons.push(format!("\"{item}\" could not be merged: {}", clip(&row.note, 200)));
+            }
+            Stage::Aside { reason: Aside::Ended(why) } => {
+                is_stuck = true;
+                reasons.push(format!("\"{item}\" could not be done: {}", clip(why, 200)));
+            }
+            Stage::Open | Stage::Leased { .. } | Stage::Offered { .. } | Stage::Merged => {}
+        }
+    }
+    if reasons.is_empty() {
+        return Closing::Stop(
+            Status::Blocked,
+            "the open items wait for each other: see plimsoll plan".to_owned(),
+        );
+    }
+    Closing::Stop(if is_stuck { Status::CircuitBreaker } else { Status::Blocked }, reasons.join("; "))
+}
+
+impl Scheduler<'_, '_> {
+    /// Writes down how the run ends, and says where its work is.
+    pub(super) fn finish(&mut self, closing: Closing) -> Result<u8, WorkersError> {
+        show(self.project, self.run, self.table)?;
+        let tree = self.trees.of_merger();
+        if disk::exists(&tree) {
+            let _ = self.trees.remove(&tree);
+        }
+        self.tell_kept();
+        let code = match closing {
+            Closing::Interrupted => self.wait_for_user()?,
+            Closing::Cancelled => self.after_stop()?,
+            Closing::Stop(status, reason) => {
+                self.deliver();
+                self.stop(&Verdict::Stop { status, reason })?
+            }
+            Closing::Pause(kind, reason) => {
+                self.stop(&Verdict::Pause { kind, until: self.paused_until(), reason })?
+            }
+        };
+        let state = state_file::load(self.project, Some(&self.run.run_id))?;
+        self.watcher.tell(&Progress::Over { state: state.as_ref(), code });
+        Ok(code)
+    }
+
+    fn paused_until(&self) -> Option<plimsoll_domain::Timestamp> {
+        let until = clock::at(self.table.now().board.paused_until / 1_000)?;
+        (until > clock::now()).then(|| clock::stamp(until))
+    }
+
+    fn tell_kept(&mut self) {
+        let now = self.table.now();
+        for (item, row) in now.board.items.iter().enumerate().filter(|(_, row)| row.stage != Stage::Merged) {
+            let tree = self.trees.of_item(item);
+            if disk::exists(&tree) {
+                let words = format!(
+                    "the work on \"{}\" so far is in {}",
+                    clip(&one_line(&row.text), 60),
+                    tree.display()
+                );
+                self.watcher.tell(&Progress::Note(words));
+            }
+        }
+    }
+
+    fn wait_for_user(&mut self) -> Result<u8, WorkersError> {
+        state_file::update(self.project, Some(&self.run.run_id), Durability::Durable, |state| {
+            state.lifecycle.wait(None);
+        })?;
+        self.watcher.tell(&Progress::Note("stopped, as requested with Ctrl-C".to_owned()));
+        Ok(INTERRUPTED)
+    }
+
+    fn after_stop(&mut self) -> Result<u8, WorkersError> {
+        Ok(Status::Cancelled.exit_code())
+    }
+
+    fn stop(&mut self, verdict: &Verdict) -> Result<u8, WorkersError> {
+        let now = clock::stamp(clock::now());
+        let state = state_file::update(self.project, Some(&self.run.run_id), Durability::Durable, |state| {
+            match verdict {
+                Verdict::Stop { status, .. } => state.lifecycle.stop(*status, verdict, now),
+                Verdict::Pause { .. } | Verdict::Continue { .. } => state.lifecycle.take(verdict),
+            }
+            state.clone()
+        })?;
+        let Some(state) = state else { return Ok(1) };
+        let event = JournalEvent::Verdict(Box::new(VerdictReached::of(verdict)));
+        journal::note(self.project, JournalEntry::of_run(&state, event))?;
+        if state.lifecycle.is_over() {
+            archive(self.project, &state)?;
+        }
+        self.watcher.tell(&Progress::Judged { state: &state, verdict });
+        notify(self.project, &state, verdict);
+        Ok(state.lifecycle.status().exit_code())
+    }
+
+    /// `--deliver merge`: moves the user's branch forward, where nothing of the user's is in the way.
+    fn deliver(&mut self) {
+        let workers = self.run.options.workers.as_ref();
+        if workers.is_none_or(|workers| workers.deliver != Deliver::Merge) {
+            return;
+        }
+        let words = self.delivered().unwrap_or_else(|why| format!("nothing was delivered: {why}"));
+        self.watcher.tell(&Progress::Note(words));
+    }
+
+    fn delivered(&self) -> Result<String, NotDelivered> {
+        let now = self.table.now();
+        let root = self.project.root();
+        let branch = now.users_branch.clone();
+        let end = worktree::end_of(root, &now.target).ok_or(NotDelivered::Gone)?;
+        if !head(root).is_ok_and(|head| head == Head::Branch(branch.clone())) {
+            return Err(NotDelivered::Elsewhere(branch));
+        }
+        let at = git::head(root).unwrap_or_default();
+        if at != end && at != now.began_at && !worktree::contains(root, &end, &at) {
+            return Err(NotDelivered::Moved(branch));
+        }
+        if has_changes(root, &is_ours).unwrap_or(true) {
+            return Err(NotDelivered::Dirty);
+        }
+        worktree::fast_forward(root, &end)?;
+        Ok(format!("`{branch}` has everything that was merged"))
+    }
+}
+
+/// Why the user's branch was not moved forward.
+#[derive(Debug, thiserror::Error)]
+enum NotDelivered {
+    #[error("the run's branch is gone")]
+    Gone,
+    #[error("`{0}` is not checked out")]
+    Elsewhere(String),
+    #[error("`{0}` has moved since the run began")]
+    Moved(String),
+    #[error("there are uncommitted changes")]
+    Dirty,
+    #[error(transparent)]
+    Git(#[from] worktree::WorktreeError),
+}

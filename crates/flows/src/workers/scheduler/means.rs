@@ -1,0 +1,122 @@
+//! What one item's run may use of what the whole plan may use.
+
+use plimsoll_domain::workers::Workers;
+use plimsoll_domain::{RunState, Status};
+
+/// Less than this begins no session.
+const LEAST_USD: f64 = 0.01;
+
+/// What there is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Means {
+    /// It may use so much, in all its sessions together.
+    Enough { cost_usd: Option<f64>, tokens: Option<u64>, sessions: u32 },
+    /// The rest is others' until they end.
+    Later,
+    /// Nothing is left.
+    None(Status, String),
+}
+
+/// What an item's run may use, while the runs of other items are at work. Each has a share that nobody else can use, so that all
+/// together never spend more than the plan may.
+pub(super) fn means(run: &RunState, now: &Workers, item: usize, others: &[usize], workers: usize) -> Means {
+    let (used, own) = (now.used(), now.works[item].now);
+    let left = run.options.max_iterations.saturating_sub(used.sessions);
+    if left == 0 {
+        return Means::None(Status::MaxIterations, format!("{} sessions used", used.sessions));
+    }
+    let tokens = match run.options.limits.max_tokens {
+        Some(most) if used.tokens >= most => {
+            return Means::None(Status::Budget, format!("{} of {most} tokens used", used.tokens));
+        }
+        most => most.map(|most| most - used.tokens + own.tokens),
+    };
+    let sessions = left + own.sessions;
+    let Some(most) = run.options.limits.max_cost_usd else {
+        return Means::Enough { cost_usd: None, tokens, sessions };
+    };
+    let reserved = |other: &usize| {
+        let work = &now.works[*other];
+        (work.allowance_usd.unwrap_or_default() - work.now.cost_usd).max(0.0)
+    };
+    let free = most - used.cost_usd - others.iter().map(reserved).sum::<f64>();
+    let share = free / workers.saturating_sub(others.len()).max(1) as f64;
+    match () {
+        () if share >= LEAST_USD => Means::Enough { cost_usd: Some(own.cost_usd + share), tokens, sessions },
+        () if !others.is_empty() => Means::Later,
+        () => Means::None(Status::Budget, format!("${:.2} of ${most:.2} spent", used.cost_usd)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_domain::limits::Limits;
+    use plimsoll_domain::state::RunOptions;
+    use plimsoll_domain::workers::{Used, Work};
+
+    fn run(max_cost_usd: Option<f64>, max_tokens: Option<u64>) -> RunState {
+        let limits = Limits { max_cost_usd, max_tokens, ..Limits::default() };
+        RunState {
+            options: RunOptions { max_iterations: 10, limits, ..RunOptions::default() },
+            ..RunState::default()
+        }
+    }
+
+    fn work(cost_usd: f64, allowance_usd: f64) -> Work {
+        Work {
+            now: Used { cost_usd, tokens: 100, sessions: 2 },
+            allowance_usd: Some(allowance_usd),
+            ..Work::default()
+        }
+    }
+
+    #[test]
+    fn all_shares_together_are_never_more_than_the_plan_may_spend() {
+        let mut now = Workers { works: vec![Work::default(); 4], ..Workers::default() };
+        let mut shares = Vec::new();
+        for item in 0..4 {
+            let others: Vec<usize> = (0..item).collect();
+            let Means::Enough { cost_usd: Some(share), .. } =
+                means(&run(Some(8.0), None), &now, item, &others, 4)
+            else {
+                panic!("there is enough")
+            };
+            now.works[item].allowance_usd = Some(share);
+            shares.push(share);
+        }
+        assert_eq!(shares, [2.0; 4]);
+        // One has used its share up, and others have not: what the second leaves is for it.
+        now.works[0].now.cost_usd = 2.0;
+        assert_eq!(means(&run(Some(8.0), None), &now, 0, &[1, 2, 3], 4), Means::Later);
+        now.works[1].now.cost_usd = 0.5;
+        let more = means(&run(Some(8.0), None), &now, 0, &[2, 3], 3);
+        assert!(
+            matches!(more, Means::Enough { cost_usd: Some(most), .. } if (most - 3.5).abs() < 1e-9),
+            "{more:?}"
+        );
+    }
+
+    #[test]
+    fn what_is_used_up_ends_the_run_with_its_reason() {
+        let now = Workers { works: vec![work(3.0, 3.0), work(1.0, 1.0)], ..Workers::default() };
+        let spent = |run: &RunState, others: &[usize]| means(run, &now, 0, others, 2);
+        assert_eq!(
+            spent(&run(Some(4.0), None), &[]),
+            Means::None(Status::Budget, "$4.00 of $4.00 spent".to_owned())
+        );
+        assert_eq!(
+            spent(&run(None, Some(200)), &[]),
+            Means::None(Status::Budget, "200 of 200 tokens used".to_owned())
+        );
+        assert_eq!(
+            spent(&run(None, Some(250)), &[]),
+            Means::Enough { cost_usd: None, tokens: Some(150), sessions: 8 }
+        );
+        let few = RunState {
+            options: RunOptions { max_iterations: 4, ..RunOptions::default() },
+            ..RunState::default()
+        };
+        assert_eq!(spent(&few, &[]), Means::None(Status::MaxIterations, "4 sessions used".to_owned()));
+    }
+}

@@ -1,0 +1,245 @@
+//! What follows when an item's run has ended: its work is offered, or the item waits, is tried again, or set aside.
+
+use super::followed::living;
+use super::{Closing, Ended, Scheduler};
+use crate::our_files::is_ours;
+use crate::run::Progress;
+use crate::run::notify::{notify, notify_of_questions};
+use crate::workers::WorkersError;
+use crate::workers::board::show;
+use crate::workers::child::{self, Outcome};
+use crate::workers::records;
+use crate::workers::slot::{Slot, Stage};
+use plimsoll_domain::board::{Aside, Stage as BoardStage};
+use plimsoll_domain::journal::{JournalEvent, WorkerEnded};
+use plimsoll_domain::question::OpenQuestion;
+use plimsoll_domain::text::{clip, one_line};
+use plimsoll_domain::verdict::PauseKind;
+use plimsoll_domain::workers::Workers;
+use plimsoll_domain::{Exit, Status, Timestamp, Verdict};
+use plimsoll_launcher::branch::{Head, head};
+use plimsoll_launcher::wip::{Repository, Wip, commit_wip};
+use plimsoll_launcher::{git, worktree};
+use plimsoll_policy::workers::{offer, pause, set_aside};
+use plimsoll_store::{clock, layout, state_file};
+
+/// Why the work of a run that is done cannot be taken.
+#[derive(Debug, thiserror::Error)]
+enum NotOffered {
+    #[error("its worktree belongs to another repository by now")]
+    OtherRepository,
+    #[error("what it left uncommitted cannot be committed: {0}")]
+    Uncommitted(String),
+    #[error("its worktree stands on none of the item's commits")]
+    Elsewhere,
+}
+
+impl<'scope> Scheduler<'scope, '_> {
+    /// The item's run has ended.
+    pub(super) fn ended(&mut self, slot: Slot<'scope>, exit: &Exit) -> Ended<'scope> {
+        let item = slot.claim.item;
+        let project = self.trees.project(&self.trees.of_item(item));
+        let epoch = slot.claim.epoch;
+        let (_, errors) = child::outputs(self.project, self.run, item, epoch);
+        let outcome = child::outcome(&project, exit, &errors);
+        let used = child::used(&project);
+        self.table.change(|workers| workers.works[item].now = used)?;
+        self.tell_end(&slot, &outcome)?;
+        let rest = match outcome {
+            Outcome::Done => self.offer(&slot).map(|()| None),
+            Outcome::Question(question) => self.ask(&slot, question).map(|()| None),
+            Outcome::Limit { until, reason, pauses } => {
+                self.pause(slot, until.as_ref(), &reason, pauses).map(Some)
+            }
+            // There may be more of it once others have ended.
+            Outcome::Budget => Ok(Some(Slot { stage: Stage::Waiting, ..slot })),
+            Outcome::OutOfTime => {
+                self.close(Closing::Stop(Status::Deadline, "the deadline has come".to_owned()))
+            }
+            Outcome::OutOfSessions => Ok(Some(Slot { stage: Stage::Waiting, ..slot })),
+            Outcome::Fatal(reason) => self.close(Closing::Stop(Status::FatalError, reason)),
+            // By us: the item stays its worker's, and the next `--resume` goes on with it.
+            Outcome::Interrupted if self.closing.is_some() => Ok(None),
+            Outcome::Interrupted => Ok(Some(Slot { stage: Stage::Waiting, ..slot })),
+            Outcome::Failed(_) if self.closing.is_some() => Ok(None),
+            Outcome::Failed(reason) => self.failed(&slot, &reason).map(|()| None),
+        };
+        show(self.project, self.run, self.table)?;
+        rest
+    }
+
+    fn close(&mut self, closing: Closing) -> Ended<'scope> {
+        self.closing.get_or_insert(closing);
+        Ok(None)
+    }
+
+    fn tell_end(&mut self, slot: &Slot<'_>, outcome: &Outcome) -> Result<(), WorkersError> {
+        let now = self.table.now();
+        let (row, work) = (&now.board.items[slot.claim.item], &now.works[slot.claim.item]);
+        let how = match outcome {
+            Outcome::Done => "is done".to_owned(),
+            Outcome::Question(question) => format!("waits for an answer: {}", clip(&one_line(question), 200)),
+            Outcome::Limit { reason, .. } => format!("paused: {}", clip(reason, 200)),
+            Outcome::Budget => "has used its share of the budget".to_owned(),
+            Outcome::OutOfTime => "was ended at the deadline".to_owned(),
+            Outcome::OutOfSessions => "has used all sessions".to_owned(),
+            Outcome::Fatal(reason) => format!("cannot go on: {}", clip(reason, 200)),
+            Outcome::Interrupted => "was asked to end".to_owned(),
+            Outcome::Failed(reason) => format!("failed: {}", clip(reason, 200)),
+        };
+        self.note(JournalEvent::WorkerEnded(WorkerEnded {
+            worker: slot.worker,
+            item: row.text.clone(),
+            how,
+            cost_usd: work.before.cost_usd + work.now.cost_usd,
+            sessions: work.before.sessions + work.now.sessions,
+        }))
+    }
+
+    /// Offers what the run has done, with what it left uncommitted.
+    fn offer(&mut self, slot: &Slot<'_>) -> Result<(), WorkersError> {
+        match self.work_of(slot) {
+            Ok(commit) => {
+                self.table.change(|workers| {
+                    workers.works[slot.claim.item].pid = None;
+                    // Fenced: it has landed meanwhile.
+                    let _ = offer(&mut workers.board, slot.claim, &commit);
+                })?;
+                Ok(())
+            }
+            Err(why) => self.failed(slot, &why.to_string()),
+        }
+    }
+
+    /// The end of the item's commits, which its branch names: a kill after this finds them there.
+    fn work_of(&self, slot: &Slot<'_>) -> Result<String, NotOffered> {
+        let now = self.table.now();
+        let item = slot.claim.item;
+        let tree = self.trees.of_item(item);
+        let project = self.trees.project(&tree);
+        // An agent can write the file that leads git to its repository: settings and hooks of another one are not the user's.
+        let repository = &self.trees.ground.repository;
+        let identity = layout::repository_identity(repository);
+        if identity.is_empty() || layout::repository_identity(&tree) != identity {
+            return Err(NotOffered::OtherRepository);
+        }
+        let message = format!(
+            "plimsoll: what was left uncommitted of {}",
+            clip(&one_line(&now.board.items[item].text), 60)
+        );
+        if let Wip::Refused { why } = commit_wip(project.root(), &message, &is_ours, Repository::Users) {
+            return Err(NotOffered::Uncommitted(why));
+        }
+        let end = git::head(&tree).ok_or(NotOffered::Elsewhere)?;
+        let branch = now.branch(item, slot.claim.epoch);
+        if !worktree::contains(repository, &end, &now.works[item].beyond) {
+            return Err(NotOffered::Elsewhere);
+        }
+        // A session may have begun a branch of its own: its work is this one's.
+        let is_on_it = head(&tree).is_ok_and(|head| head == Head::Branch(branch.clone()));
+        let before = worktree::end_of(repository, &branch);
+        if !is_on_it && !worktree::move_branch(repository, &branch, before.as_deref(), &end) {
+            return Err(NotOffered::Elsewhere);
+        }
+        Ok(end)
+    }
+
+    /// The item waits for the user.
+    fn ask(&mut self, slot: &Slot<'_>, question: String) -> Result<(), WorkersError> {
+        let item = slot.claim.item;
+        self.table.change(|workers| {
+            workers.works[item].pid = None;
+            // What it has done so far is where it goes on.
+            let _ = set_aside(&mut workers.board, slot.claim, Aside::Question(question.clone()));
+        })?;
+        let head = git::head(&self.trees.of_item(item));
+        self.table.change(|workers| workers.works[item].start = head.unwrap_or_default())?;
+        show(self.project, self.run, self.table)?;
+        let text = self.table.now().board.items[item].text.clone();
+        let asked = OpenQuestion { item: text, question, iteration: 0, told: true };
+        self.watcher.tell(&Progress::Parked { question: &asked });
+        let event = JournalEvent::Parked { item: asked.item.clone(), question: asked.question.clone() };
+        plimsoll_store::journal::note(
+            self.project,
+            plimsoll_domain::journal::JournalEntry::of_run(self.run, event),
+        )?;
+        if let Some(state) = state_file::load(self.project, Some(&self.run.run_id))? {
+            notify_of_questions(self.project, &state, &[asked]);
+        }
+        Ok(())
+    }
+
+    /// A limit that one has met holds for all, and costs nobody a try.
+    fn pause(
+        &mut self,
+        mut slot: Slot<'scope>,
+        until: Option<&Timestamp>,
+        reason: &str,
+        pauses: u32,
+    ) -> Result<Slot<'scope>, WorkersError> {
+        let end = child::pause_end(until, pauses);
+        let is_new = end > self.table.now().board.paused_until;
+        self.table.change(|workers| pause(&mut workers.board, end))?;
+        if !self.options.wait {
+            self.closing.get_or_insert(Closing::Pause(PauseKind::Limit, reason.to_owned()));
+        } else if is_new && let Some(until) = clock::at(end / 1_000) {
+            let seconds = u64::try_from((until - clock::now()).num_seconds()).unwrap_or_default();
+            self.watcher.tell(&Progress::Pause { until, seconds, reason });
+            let verdict = Verdict::Pause {
+                kind: PauseKind::Limit,
+                until: Some(clock::stamp(until)),
+                reason: reason.to_owned(),
+            };
+            if let Some(state) = state_file::load(self.project, Some(&self.run.run_id))?
+                && pauses <= 1
+            {
+                notify(self.project, &state, &verdict);
+            }
+        }
+        (slot.stage, slot.asked) = (Stage::Waiting, 0);
+        Ok(slot)
+    }
+
+    /// Takes away the worktrees of what is merged: their records first. One that has to stay is named.
+    pub(super) fn tidy(&mut self) -> Result<(), WorkersError> {
+        let now = self.table.now();
+        for (item, row) in now.board.items.iter().enumerate() {
+            let tree = self.trees.of_item(item);
+            if row.stage != BoardStage::Merged || !plimsoll_store::disk::exists(&tree) {
+                continue;
+            }
+            let project = self.trees.project(&tree);
+            // Work that was landed by another attempt: the late one ends before its folder goes.
+            if living(&project, &now.works[item]).is_some() {
+                continue;
+            }
+            let moved = records::move_to(&project, self.project).map_err(|error| error.to_string());
+            let removed = moved.and_then(|()| self.trees.remove(&tree).map_err(|error| error.to_string()));
+            match removed {
+                Ok(()) => self.remove_branches(&now, item),
+                Err(why) => {
+                    let words = format!(
+                        "the worktree of \"{}\" stays at {}: {why}",
+                        one_line(&row.text),
+                        tree.display()
+                    );
+                    self.watcher.tell(&Progress::Note(words));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The branches of an item that is merged. Of an earlier attempt it stays if anything of it is not on the run's branch: what
+    /// was done anew after a conflict may have lost a line.
+    fn remove_branches(&self, now: &Workers, item: usize) {
+        let repository = &self.trees.ground.repository;
+        for epoch in 1..=now.board.items[item].epoch {
+            let branch = now.branch(item, epoch);
+            let Some(end) = worktree::end_of(repository, &branch) else { continue };
+            if epoch == now.board.items[item].epoch || worktree::is_all_on(repository, &now.target, &branch) {
+                worktree::remove_branch(repository, &branch, &end);
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! One worker with its item: the worktree being prepared, the item's run, or a pause.
+
+use crate::workers::tree::TreeError;
+use plimsoll_domain::Exit;
+use plimsoll_launcher::client::Client;
+use plimsoll_launcher::process::{self, Identity};
+use plimsoll_policy::workers::Claim;
+use std::thread::ScopedJoinHandle;
+
+/// What a worker does.
+pub(super) enum Stage<'scope> {
+    /// Its worktree is being prepared.
+    Preparing(ScopedJoinHandle<'scope, Result<(), TreeError>>),
+    /// The item's run is at work.
+    AtWork(Client),
+    /// The item's run has ended for a while, until the plan's pause is over.
+    Waiting,
+}
+
+/// A worker at an item.
+pub(super) struct Slot<'scope> {
+    /// From 1.
+    pub(super) worker: usize,
+    pub(super) claim: Claim,
+    pub(super) stage: Stage<'scope>,
+    /// How often its run was asked to end.
+    pub(super) asked: usize,
+    /// Its last words for the terminal.
+    pub(super) percent: Option<u64>,
+}
+
+impl Slot<'_> {
+    /// How the item's run ended, once it has.
+    pub(super) fn ended(&mut self) -> Option<Exit> {
+        match &mut self.stage {
+            Stage::AtWork(client) => client.ended(),
+            Stage::Preparing(_) | Stage::Waiting => None,
+        }
+    }
+
+    /// Asks the item's run to end: as Ctrl-C does, once or twice.
+    pub(super) fn ask_to_end(&mut self, times: usize) {
+        let Stage::AtWork(client) = &self.stage else { return };
+        if self.asked >= times {
+            return;
+        }
+        if let Some(known) = client.identity() {
+            process::ask_to_end(known, times > 1);
+        }
+        self.asked = times;
+    }
+
+    /// The process of its run.
+    pub(super) fn process(&self) -> Option<Identity> {
+        match &self.stage {
+            Stage::AtWork(client) => client.identity(),
+            Stage::Preparing(_) | Stage::Waiting => None,
+        }
+    }
+}

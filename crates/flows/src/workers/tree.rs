@@ -1,0 +1,197 @@
+//! The worktrees of a parallel run: one for each item, and one in which results come together. They lie among the user's state,
+//! outside every working tree.
+
+use crate::workers::ground::Ground;
+use plimsoll_domain::TodoList;
+use plimsoll_domain::todo::Item;
+use plimsoll_launcher::worktree::WorktreeError;
+use plimsoll_launcher::{git, shell_with, worktree};
+use plimsoll_store::{Durability, Project, StoreError, disk, ledger};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The plan of an item's own run: beside the other files, so that the client asks nobody before it is edited, and git is told
+/// to overlook it.
+pub(super) const ITEM_PLAN: &str = "plimsoll-item.md";
+/// Why earlier work on the item was not merged, whole: what its notes have no room for.
+pub(super) const REFUSED: &str = ".claude/plimsoll/worker/refused.md";
+/// Names a worker to what it starts, such as a server that needs a port of its own.
+pub(super) const WORKER_VARIABLE: &str = "PLIMSOLL_WORKER";
+/// Dependencies may have to be fetched and built.
+const SETUP_DEADLINE: Duration = Duration::from_secs(1_800);
+/// Names what else a worktree needs; the client has the same file.
+const INCLUDE: &str = ".worktreeinclude";
+/// Settings that git does not follow, and the windows that were learned.
+const COPIED: [&str; 4] =
+    [".claude/settings.local.json", ".mcp.json", ".claude/plimsoll.json", ".claude/plimsoll/windows.json"];
+
+/// Why a worktree could not be prepared.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TreeError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Git(#[from] WorktreeError),
+    #[error("the repository has a file {ITEM_PLAN}, which is where a worker's plan would be")]
+    PlanInTheWay,
+    #[error("--setup failed: {0}")]
+    Setup(String),
+}
+
+/// Where they are.
+#[derive(Debug, Clone)]
+pub(super) struct Trees {
+    pub(super) ground: Ground,
+    folder: PathBuf,
+    main: Project,
+    /// The plan that git follows, from the project on: a worker leaves it alone.
+    plan: Option<String>,
+    setup: Option<String>,
+}
+
+/// What an item's worktree is made of.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    pub(super) item: usize,
+    pub(super) worker: usize,
+    pub(super) branch: String,
+    pub(super) begins_at: String,
+    /// The item with its notes, questions and answers.
+    pub(super) plan: Item,
+}
+
+impl Trees {
+    /// None without a home.
+    pub(super) fn of(
+        main: &Project,
+        run_id: &str,
+        ground: Ground,
+        plan: Option<String>,
+        setup: Option<String>,
+    ) -> Option<Trees> {
+        let folder = ledger::all_records(main)?.parent()?.join("trees").join(run_id);
+        Some(Trees { ground, folder, main: main.clone(), plan, setup })
+    }
+
+    /// The worktree of an item.
+    pub(super) fn of_item(&self, item: usize) -> PathBuf {
+        self.folder.join((item + 1).to_string())
+    }
+
+    /// The one in which results come together.
+    pub(super) fn of_merger(&self) -> PathBuf {
+        self.folder.join("merge")
+    }
+
+    /// The project in a worktree.
+    pub(super) fn project(&self, tree: &Path) -> Project {
+        // Joined with nothing, a path would end with a slash, and another project's begin with it.
+        let is_root = self.ground.below.as_os_str().is_empty();
+        Project::at(&if is_root { tree.to_owned() } else { tree.join(&self.ground.below) })
+    }
+
+    /// Prepares the worktree of an item: on its branch, with what git does not bring. Repeated after a kill it does what is
+    /// missing.
+    pub(super) fn prepare(&self, wanted: &Wanted, give_up: &dyn Fn() -> bool) -> Result<(), TreeError> {
+        let tree = self.of_item(wanted.item);
+        let is_there = git::head(&tree).is_some();
+        if is_there {
+            self.overlook_plan(&tree, false)?;
+            worktree::switch_new(&tree, &wanted.branch, &wanted.begins_at)?;
+        } else {
+            self.clear(&tree)?;
+            worktree::add(&self.ground.repository, &tree, &wanted.branch, &wanted.begins_at)?;
+        }
+        self.overlook_plan(&tree, true)?;
+        let project = self.project(&tree);
+        if !git::tracked(project.root(), &[ITEM_PLAN]).is_empty() {
+            return Err(TreeError::PlanInTheWay);
+        }
+        self.copy_files(&project)?;
+        self.write_plan(wanted)?;
+        if !is_there {
+            self.set_up(&project, wanted.worker, give_up)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the plan of an item's own run.
+    pub(super) fn write_plan(&self, wanted: &Wanted) -> Result<(), StoreError> {
+        let project = self.project(&self.of_item(wanted.item));
+        let plan = TodoList { items: vec![wanted.plan.clone()] }.render();
+        disk::replace(&project.root().join(ITEM_PLAN), plan.as_bytes(), Durability::Durable)
+    }
+
+    /// Prepares the worktree in which results come together.
+    pub(super) fn prepare_merger(&self, commit: &str, give_up: &dyn Fn() -> bool) -> Result<(), TreeError> {
+        let tree = self.of_merger();
+        if git::head(&tree).is_some() {
+            return Ok(());
+        }
+        self.clear(&tree)?;
+        worktree::add_detached(&self.ground.repository, &tree, commit)?;
+        let project = self.project(&tree);
+        self.copy_files(&project)?;
+        self.set_up(&project, 0, give_up)
+    }
+
+    /// What a kill has left half made is made anew.
+    fn clear(&self, tree: &Path) -> Result<(), TreeError> {
+        if let Some(above) = tree.parent() {
+            disk::create_folder(above)?;
+        }
+        match worktree::remove(&self.ground.repository, tree) {
+            Err(error) if disk::exists(tree) => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes a worktree; its records are elsewhere by now.
+    pub(super) fn remove(&self, tree: &Path) -> Result<(), WorktreeError> {
+        worktree::remove(&self.ground.repository, tree)?;
+        disk::remove_empty_folder(&self.folder);
+        Ok(())
+    }
+
+    /// The merger alone ticks the plan: what a session changes there is none of its branch.
+    fn overlook_plan(&self, tree: &Path, is_overlooked: bool) -> Result<(), WorktreeError> {
+        let Some(plan) = &self.plan else { return Ok(()) };
+        let project = self.project(tree);
+        if git::tracked(project.root(), &[plan]).is_empty() {
+            return Ok(());
+        }
+        worktree::overlook(project.root(), plan, is_overlooked)
+    }
+
+    /// Copies what git does not bring, where it is not there.
+    fn copy_files(&self, project: &Project) -> Result<(), StoreError> {
+        let patterns = self.main.root().join(INCLUDE);
+        let included = if disk::is_file(&patterns) {
+            worktree::ignored_by(self.main.root(), &patterns)
+        } else {
+            Vec::new()
+        };
+        for file in COPIED.into_iter().map(str::to_owned).chain(included) {
+            let to = project.root().join(&file);
+            if disk::exists(&to) {
+                continue;
+            }
+            if let Some(bytes) = disk::read(&self.main.root().join(&file))? {
+                disk::replace(&to, &bytes, Durability::Lazy)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set_up(&self, project: &Project, worker: usize, give_up: &dyn Fn() -> bool) -> Result<(), TreeError> {
+        let Some(command) = &self.setup else { return Ok(()) };
+        let environment = [(WORKER_VARIABLE, worker.to_string())];
+        let outcome = shell_with(command, project.root(), &environment, SETUP_DEADLINE, give_up);
+        if outcome.succeeded() {
+            return Ok(());
+        }
+        let said = [outcome.stdout.as_slice(), outcome.stderr.as_slice()].concat();
+        let said = plimsoll_domain::text::clip_start(String::from_utf8_lossy(&said).trim(), 1_000);
+        Err(TreeError::Setup(if said.is_empty() { "it printed nothing".to_owned() } else { said }))
+    }
+}
