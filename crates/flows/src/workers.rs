@@ -20,13 +20,14 @@ use crate::install::git_exclude::exclude_run_files;
 use crate::run::lifecycle::StartError;
 use crate::run::{Options, Preflight, RunObserver};
 use board::new_record;
-use ground::Unfit;
+use ground::{ITEM_PLAN, Unfit};
 use plimsoll_domain::{RunState, Settings};
-use plimsoll_launcher::{git, worktree};
-use plimsoll_store::{Durability, Project, StoreError, disk, ledger, state_file};
+use plimsoll_launcher::{git, process, worktree};
+use plimsoll_store::{Durability, Project, StoreError, disk, ledger, lock, state_file};
 use scheduler::Scheduler;
+use std::time::Duration;
 use table::Table;
-use tree::{ITEM_PLAN, Trees};
+use tree::Trees;
 
 /// Why a parallel run could not begin, or go on.
 #[derive(Debug, thiserror::Error)]
@@ -40,9 +41,6 @@ pub enum WorkersError {
     /// The repository.
     #[error(transparent)]
     Unfit(#[from] Unfit),
-    /// Nothing to share.
-    #[error("--workers needs a plan: write fix_plan.md, or name one with --todo")]
-    NoPlan,
     /// The branch of the run is taken by another.
     #[error(
         "cannot create the branch `{0}`, on which the work comes together: is there a branch `plimsoll`?"
@@ -78,14 +76,27 @@ pub fn run(
     })
 }
 
+/// Ends what the workers of a run that was cancelled have at work, where its own process is gone: what was written down as theirs,
+/// by pid and start time.
+pub fn end_left(project: &Project, run: &RunState) -> Result<(), StoreError> {
+    // A process that lives ends them itself; and while this is held, none begins.
+    let Ok(_only) = lock::acquire_run(project, DYING) else { return Ok(()) };
+    for work in table::load(project, &run.run_id)?.unwrap_or_default().works {
+        if let Some(pid) = work.pid {
+            process::ask_to_end(process::Identity { pid, started: work.process_started }, true);
+        }
+    }
+    Ok(())
+}
+
+/// One that was killed takes a moment to let go of its lock.
+const DYING: Duration = Duration::from_millis(500);
+
 /// The record and the branch of a run, made where a kill has left none.
 fn open(project: &Project, run: &RunState) -> Result<(Table, Trees), WorkersError> {
     let ground = ground::look(project)?;
     let table = Table::open(project, &run.run_id, || new_record(project, run, &ground))?;
     let now = table.now();
-    if now.board.items.is_empty() {
-        return Err(WorkersError::NoPlan);
-    }
     let repository = &ground.repository;
     let is_there = worktree::end_of(repository, &now.target).is_some();
     if !is_there && !worktree::move_branch(repository, &now.target, None, &now.began_at) {

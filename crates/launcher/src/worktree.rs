@@ -177,6 +177,12 @@ pub fn commit_file(folder: &Path, file: &str, message: &str) -> Result<String, W
     git::head(folder).ok_or(WorktreeError::Refused { what: "commit", why: "there is no commit".into() })
 }
 
+/// Takes a file out of what git follows, and out of the worktree.
+pub fn take_out_file(folder: &Path, file: &str, message: &str) -> Result<(), WorktreeError> {
+    run(folder, "rm", &["rm", "--quiet", "--force", "--", file])?;
+    run(folder, "commit", &["commit", "--quiet", "--no-verify", "-m", message])
+}
+
 /// Removes a branch that ends where it is said to end.
 pub fn remove_branch(repository: &Path, name: &str, end: &str) {
     let reference = format!("refs/heads/{name}");

@@ -2,8 +2,8 @@
 
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::story::Turn;
-use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::{events, journal, start, world};
+use plimsoll_testkit::world::{Finished, Running, World};
+use plimsoll_tests::{events, journal, play_real, start, start_real, subscribed, usage_limit, world};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -216,4 +216,181 @@ fn a_run_that_is_killed_while_its_workers_work_goes_on_with_them() {
     assert_landed_once(&world, &model, 2);
     assert_tidy(&world, &[]);
     assert_eq!(model.main_requests().len(), 4, "no session was repeated");
+}
+
+// ---- the user ----
+
+fn begin(world: &World, arguments: &[&str]) -> Running {
+    let ours = ["run", "--objective", "Do the plan.", "--name", "Dates", "--workers"];
+    let all: Vec<&str> = ours.iter().chain(arguments).chain(&CLIENT).copied().collect();
+    world.plimsoll(&all).timeout(LIMIT).spawn()
+}
+
+fn resume(world: &World) -> Finished {
+    world.plimsoll(&["run", "--resume"]).timeout(LIMIT).run()
+}
+
+const TWO: &str = "# Plan\n\n- [ ] Item 1\n- [ ] Item 2\n";
+
+#[test]
+fn one_ctrl_c_lets_sessions_finish_two_end_them_and_what_is_cancelled_stays_so() {
+    for (times, ends) in [(1, 130), (2, 130)] {
+        let mut world = world(TWO);
+        let model = start(&mut world, move |turn| {
+            let is_slow = turn.step == 0 && number(turn.item.as_deref().unwrap_or_default()) == "1";
+            honest(turn).delay(Duration::from_secs(if is_slow { 3 } else { 0 }))
+        });
+        // One at a time would be no parallel run: the second item waits for the first.
+        world.write("fix_plan.md", &TWO.replace("Item 2", "Item 2 (after: 1)"));
+        world.git(&["commit", "-qam", "Order"]);
+        let mut running = begin(&world, &["2"]);
+        world.wait_until(LIMIT, || !model.main_requests().is_empty(), "the first works");
+        for _ in 0..times {
+            running.interrupt();
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        let stopped = running.wait(LIMIT);
+        assert_eq!(stopped.code, Some(ends), "{times}: {stopped:?}");
+        let landed = merged(&world, "fix_plan.md").matches("- [x]").count();
+        assert_eq!(landed, usize::from(times == 1), "{times}: {stopped:?}");
+        if times == 2 {
+            world.plimsoll(&["stop", "--yes"]).run().expect_success();
+            let over = resume(&world);
+            assert!(over.stderr.contains("is over (cancelled)"), "{over:?}");
+            continue;
+        }
+        let finished = resume(&world);
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        assert_landed_once(&world, &model, 2);
+        assert_tidy(&world, &[]);
+    }
+}
+
+#[test]
+fn where_workers_cannot_share_a_plan_nothing_begins_and_the_reason_is_named() {
+    let refused = |world: &World, arguments: &[&str], words: &str| {
+        let finished = run(world, arguments);
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        assert!(finished.stderr.contains(words), "{words}: {finished:?}");
+        assert!(!world.exists(STATE), "{finished:?}");
+    };
+    let mut world = world(TWO);
+    let _model = start(&mut world, honest);
+    for option in ["--pack", "--memory", "--branch=night", "--commit=off"] {
+        refused(&world, &["2", option], "cannot be used with --workers yet");
+    }
+    world.write("src/dates.txt", "changed\n");
+    refused(&world, &["2"], "there are uncommitted changes, which no worker would see: commit or stash them");
+    world.git(&["checkout", "-q", "."]);
+    world.git(&["checkout", "-q", "--detach"]);
+    refused(&world, &["2"], "HEAD is detached");
+    world.git(&["checkout", "-q", "main"]);
+    world.write(".gitmodules", "");
+    world.git(&["add", ".gitmodules"]);
+    refused(&world, &["2"], "this repository has submodules");
+    world.git(&["rm", "-qf", ".gitmodules"]);
+    world.write("plimsoll-item.md", "mine\n");
+    world.git(&["add", "plimsoll-item.md"]);
+    refused(&world, &["2"], "git follows a file plimsoll-item.md");
+    world.git(&["rm", "-qf", "plimsoll-item.md"]);
+    std::fs::write(world.path(".git/shallow"), world.git(&["rev-parse", "HEAD"]) + "\n").expect("a file");
+    refused(&world, &["2"], "this is a shallow clone");
+    std::fs::remove_file(world.path(".git/shallow")).expect("it was there");
+    std::fs::remove_file(world.path("fix_plan.md")).expect("it was there");
+    world.git(&["commit", "-qam", "No plan"]);
+    refused(&world, &["2"], "--workers needs a plan");
+    let plain = World::without_git();
+    refused(&plain, &["2", "--client", "/bin/true"], "--workers needs a git repository");
+}
+
+#[test]
+fn a_second_run_is_refused_a_limit_pauses_all_and_the_users_branch_gets_everything_at_the_end() {
+    let mut world = subscribed(TWO);
+    // The plan is no file of the repository's, and the project is a folder in it.
+    world.git(&["rm", "-q", "--cached", "fix_plan.md"]);
+    world.git(&["commit", "-qm", "The plan is mine"]);
+    world.write(".worktreeinclude", ".env\n");
+    world.write(".gitignore", ".env\n");
+    world.git(&["add", ".worktreeinclude", ".gitignore"]);
+    world.git(&["commit", "-qm", "Ignore"]);
+    world.write(".env", "PORT=1\n");
+    let mut is_limited = false;
+    let model = start_real(&mut world, move |turn| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+        if !std::mem::replace(&mut is_limited, true) {
+            return usage_limit(now.as_secs() + 4);
+        }
+        let item = turn.item.clone().unwrap_or_default();
+        does(
+            turn,
+            &format!(
+                "test -s .env && test $PLIMSOLL_WORKER -ge 1 && test -e $(git rev-parse --git-dir)/ready && mkdir -p done && echo '{item}' > done/{}.txt",
+                number(&item)
+            ),
+        )
+    });
+    let running =
+        begin(&world, &["2", "--setup", "touch $(git rev-parse --git-dir)/ready", "--deliver", "merge"]);
+    world.wait_until(LIMIT, || !model.main_requests().is_empty(), "the first works");
+    let second = run(&world, &["2"]);
+    assert!(
+        second.code == Some(1) && second.stderr.contains("another `plimsoll run` is active"),
+        "{second:?}"
+    );
+    let finished = running.wait(LIMIT);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stdout.contains("paused until"), "{finished:?}");
+    assert!(events(&journal(&world), "sent_back").is_empty());
+    assert_eq!(world.read("fix_plan.md").matches("- [x]").count(), 2);
+    assert!(world.exists("done/1.txt") && world.exists("done/2.txt"), "{finished:?}");
+    assert!(finished.stdout.contains("`main` has everything that was merged"), "{finished:?}");
+    assert_tidy(&world, &[]);
+}
+
+#[test]
+fn a_hostile_session_ticks_nothing_starts_nothing_and_lands_nothing_of_ours() {
+    let mut world = world("# Plan\n\n- [ ] Item 1\n- [ ] Item 2 (after: 1)\n");
+    let trap = world.home().join("trap");
+    let hook = format!(
+        "printf '#!/bin/sh\\ntouch {}\\n' > h/.git/hooks/post-checkout; chmod +x h/.git/hooks/*; for h in pre-commit post-index-change reference-transaction; do cp h/.git/hooks/post-checkout h/.git/hooks/$h; done",
+        trap.display()
+    );
+    let model = start(&mut world, move |turn| {
+        let item = turn.item.clone().unwrap_or_default();
+        match (number(&item).as_str(), turn.saw("of another repository")) {
+            // Everything is done, says the plan of the others; and its own is committed.
+            ("1", _) => does(
+                turn,
+                "git update-index --no-skip-worktree fix_plan.md; sed -i 's/\\[ \\]/[x]/' fix_plan.md; git add -f plimsoll-item.md; mkdir -p done; echo 1 > done/1.txt",
+            ),
+            // Its worktree leads into a repository of its own.
+            ("2", false) => match turn.step {
+                0 => Step::bash(format!(
+                    "{} && git init -q h && {hook}; git -C h commit -q --allow-empty -m x; rm .git && mv h/.git .git",
+                    tick(&item)
+                )),
+                _ => Step::text(format!("Done.\n\n{}", turn.promise)),
+            },
+            _ => honest(turn),
+        }
+    });
+    let finished = run(&world, &["2"]);
+    assert_eq!(finished.code, Some(4), "{finished:?}");
+    assert!(!trap.exists(), "{finished:?}");
+    assert!(finished.stdout.contains("belongs to another repository"), "{finished:?}");
+    let plan = merged(&world, "fix_plan.md");
+    assert_eq!(plan, "# Plan\n\n- [x] Item 1\n- [ ] Item 2 (after: 1)");
+    let files = world.git(&["ls-tree", "-r", "--name-only", &target(&world)]);
+    assert!(files.contains("done/1.txt") && !files.contains("plimsoll-item.md"), "{files}");
+    assert!(!model.main_requests().is_empty());
+}
+
+#[test]
+fn workers_share_a_plan_with_the_real_client() {
+    let mut world = world(TWO);
+    let model = play_real(&mut world, honest);
+    let finished = run(&world, &["2", "--verify", "true", "--max-cost", "9"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_landed_once(&world, &model, 2);
+    assert_tidy(&world, &[]);
 }

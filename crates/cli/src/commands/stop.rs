@@ -6,6 +6,7 @@ use clap::Args;
 use plimsoll_domain::text::{counted, one_line};
 use plimsoll_domain::{Marker, RunState, Status};
 use plimsoll_flows::run::lifecycle;
+use plimsoll_flows::workers;
 use plimsoll_store::{Project, state_file};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -29,7 +30,14 @@ pub(crate) fn stop(arguments: &StopArguments) -> ExitCode {
     if is_asked && !agrees(&project) {
         return fail("nothing was cancelled", 1);
     }
-    match lifecycle::cancel(&project) {
+    let cancelled = lifecycle::cancel(&project);
+    if let Ok(Some(state)) = &cancelled
+        && state.lifecycle.status() == Status::Cancelled
+        && let Err(error) = workers::end_left(&project, state)
+    {
+        return fail(error, 1);
+    }
+    match cancelled {
         Ok(Some(state)) if state.lifecycle.status() == Status::Cancelled => {
             say(Marker::Stop { status: Status::Cancelled, reason: String::new() });
             ExitCode::SUCCESS

@@ -51,6 +51,9 @@ pub enum StartError {
         "--review needs a plan, whose ticked items it reviews: write fix_plan.md, or name one with --todo"
     )]
     NoPlanToReview,
+    /// Without a plan there is nothing to share.
+    #[error("--workers needs a plan, whose items they share: write fix_plan.md, or name one with --todo")]
+    NoPlanToShare,
     /// Without a repository there is no diff.
     #[error(
         "--review needs a git repository, whose diff it reviews, and {0} is in none: run `git init`, or leave out --review"

@@ -1,7 +1,8 @@
 //! An item's own run: `plimsoll run` in the item's worktree, a process of its own that outlives this one.
 
 use crate::hook_invocation::RUN_VARIABLE;
-use crate::workers::tree::{ITEM_PLAN, WORKER_VARIABLE};
+use crate::workers::ground::ITEM_PLAN;
+use crate::workers::tree::WORKER_VARIABLE;
 use plimsoll_domain::state::VerifyEach;
 use plimsoll_domain::text::{clip, clip_start, one_line};
 use plimsoll_domain::verdict::PauseKind;
@@ -171,7 +172,9 @@ pub(super) fn outcome(project: &Project, exit: &Exit, errors: &Path) -> Outcome 
         Some(Verdict::Continue { .. }) | None => String::new(),
     };
     match state.lifecycle.status() {
-        Status::Completed => Outcome::Done,
+        // An agent can put the state of an earlier run of its worktree in the place of this one's.
+        Status::Completed if exit.code.is_none_or(|code| code == 0) => Outcome::Done,
+        Status::Completed => Outcome::Failed(last_words(errors, exit)),
         Status::Blocked => match state.items.parked.first() {
             Some(asked) => Outcome::Question(asked.question.clone()),
             None => Outcome::Failed(format!("it is blocked: {reason}")),

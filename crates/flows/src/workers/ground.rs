@@ -7,6 +7,10 @@ use plimsoll_launcher::{git, worktree};
 use plimsoll_store::{Project, layout};
 use std::path::PathBuf;
 
+/// The plan of an item's own run: beside the other files, so that the client asks nobody before it is edited, and git is told
+/// to overlook it.
+pub(super) const ITEM_PLAN: &str = "plimsoll-item.md";
+
 /// Why they cannot.
 #[derive(Debug, thiserror::Error)]
 pub enum Unfit {
@@ -32,6 +36,11 @@ pub enum Unfit {
         "there are uncommitted changes, which no worker would see: commit or stash them (git status shows them), then run this again"
     )]
     Dirty,
+    /// A file of the user's where one of ours would be.
+    #[error(
+        "git follows a file {ITEM_PLAN}, which is where the plan of a worker would be: rename it, and commit"
+    )]
+    PlanInTheWay,
     /// Git.
     #[error(transparent)]
     Git(#[from] BranchError),
@@ -57,6 +66,9 @@ pub fn check(project: &Project) -> Result<Ground, Unfit> {
         Some(worktree::Unfit::Shallow) => return Err(Unfit::Shallow),
         Some(worktree::Unfit::Submodules) => return Err(Unfit::Submodules),
         None => {}
+    }
+    if !git::tracked(project.root(), &[ITEM_PLAN]).is_empty() {
+        return Err(Unfit::PlanInTheWay);
     }
     if has_changes(project.root(), &is_ours)? {
         return Err(Unfit::Dirty);

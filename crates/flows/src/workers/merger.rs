@@ -2,6 +2,7 @@
 //! moving the branch from where it was seen. It runs in a thread of its own, because verify commands take long.
 
 use crate::run::verify::verify;
+use crate::workers::ground::ITEM_PLAN;
 use crate::workers::table::{Table, moment};
 use crate::workers::tree::Trees;
 use plimsoll_domain::board::Stage;
@@ -9,11 +10,12 @@ use plimsoll_domain::journal::{JournalEvent, Landed, SentBack};
 use plimsoll_domain::text::{clip, clip_middle, one_line};
 use plimsoll_domain::workers::Workers;
 use plimsoll_domain::{RunState, Settings, plan_edit};
+use plimsoll_launcher::git;
 use plimsoll_launcher::worktree::{self, Rebased, WorktreeError};
 use plimsoll_policy::workers::queue::{self, Bench};
 use plimsoll_policy::workers::{become_merger, land, offered, refuse, settle};
 use plimsoll_store::{Durability, Project, StoreError, disk};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 
 /// The one merger of a local board.
@@ -32,6 +34,8 @@ pub(super) enum MergeError {
     Git(#[from] WorktreeError),
     #[error("the branch {0} is gone")]
     NoTarget(String),
+    #[error("the worktree {} belongs to another repository by now", .0.display())]
+    NotOurs(PathBuf),
     #[error("it was given up")]
     GivenUp,
 }
@@ -149,24 +153,35 @@ impl<'a> Merger<'a> {
             }
             Err(error @ WorktreeError::TookTooLong(_)) => return Err(error.into()),
         };
-        let commit = self.tick(&now, item)?.unwrap_or_else(|| bare.clone());
+        self.take_out_ours()?;
+        let commit = self.tick(&now, item)?;
         self.end.clone_from(&commit);
         self.stacked.push(Stacked { item, bare, commit });
         Ok(true)
     }
 
-    /// Sets the boxes of the plan as the board has them, whoever has changed them; none without a change.
-    fn tick(&self, now: &Workers, item: usize) -> Result<Option<String>, MergeError> {
+    /// The plan of an item's run that a session has committed all the same.
+    fn take_out_ours(&self) -> Result<(), MergeError> {
+        let root = self.project().root().to_owned();
+        if !git::tracked(&root, &[ITEM_PLAN]).is_empty() {
+            worktree::take_out_file(&root, ITEM_PLAN, "Take out Plimsoll's own file")?;
+        }
+        Ok(())
+    }
+
+    /// Sets the boxes of the plan as the board has them, whoever has changed them; answers with the end.
+    fn tick(&self, now: &Workers, item: usize) -> Result<String, MergeError> {
+        let end = || git::head(&self.trees.of_merger()).unwrap_or_default();
         if !now.plan_is_tracked {
-            return Ok(None);
+            return Ok(end());
         }
         let path = self.project().root().join(&now.plan);
         let plan = disk::read(&path)?.unwrap_or_default();
         let is_here = |place: usize| place == item || self.stacked.iter().any(|one| one.item == place);
-        let Some(ticked) = plan_edit::with_ticks(&plan, &ticks(now, is_here)) else { return Ok(None) };
+        let Some(ticked) = plan_edit::with_ticks(&plan, &ticks(now, is_here)) else { return Ok(end()) };
         disk::replace(&path, &ticked, Durability::Lazy)?;
         let message = format!("Tick {}", clip(&one_line(&now.board.items[item].text), 60));
-        Ok(Some(worktree::commit_file(self.project().root(), &now.plan, &message)?))
+        Ok(worktree::commit_file(self.project().root(), &now.plan, &message)?)
     }
 
     fn send_back(
@@ -244,6 +259,11 @@ impl Bench for Merger<'_> {
     type Error = MergeError;
 
     fn stack(&mut self, items: &[usize]) -> Result<Vec<usize>, MergeError> {
+        // Verify commands run what sessions wrote.
+        let tree = self.trees.of_merger();
+        if !self.trees.is_ours(&tree) {
+            return Err(MergeError::NotOurs(tree));
+        }
         self.tip = self.settle()?;
         self.end.clone_from(&self.tip);
         self.stacked.clear();

@@ -19,7 +19,7 @@ use means::{Means, means};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, SentBack, WorkerBegan};
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::workers::Workers;
-use plimsoll_domain::{RunState, Settings, Status};
+use plimsoll_domain::{RunState, Settings, Status, Verdict};
 use plimsoll_launcher::worktree;
 use plimsoll_policy::workers::{Claim, Outlook, claim, fail, offered, outlook, renew};
 use plimsoll_store::{Project, clock, journal, state_file};
@@ -249,14 +249,21 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         if take_answers(self.project, self.table)? {
             show(self.project, self.run, self.table)?;
         }
-        let used = self.table.now().used();
-        let mut state = state;
-        (state.spent.cost_usd, state.spent.tokens) = (used.cost_usd, used.tokens);
-        let spent = plimsoll_policy::bounds::spent(&state, &clock::stamp(clock::now()));
-        if let (Some(plimsoll_domain::Verdict::Stop { status, reason }), None) = (spent, &self.closing) {
-            self.closing = Some(Closing::Stop(status, reason));
-        }
+        self.look_at_limits(state);
         Ok(())
+    }
+
+    /// Sessions that are at work when a limit is reached come to their end.
+    fn look_at_limits(&mut self, mut state: RunState) {
+        let (used, most) = (self.table.now().used(), self.run.options.max_iterations);
+        (state.spent.cost_usd, state.spent.tokens) = (used.cost_usd, used.tokens);
+        let spent = match plimsoll_policy::bounds::spent(&state, &clock::stamp(clock::now())) {
+            Some(Verdict::Stop { status, reason }) => Some(Closing::Stop(status, reason)),
+            Some(Verdict::Pause { .. } | Verdict::Continue { .. }) | None => None,
+        };
+        let sessions = || Closing::Stop(Status::MaxIterations, format!("{} sessions used", used.sessions));
+        let reached = spent.or_else(|| (used.sessions >= most).then(sessions));
+        self.closing = self.closing.take().or(reached);
     }
 
     /// Goes on with each worker.
@@ -306,7 +313,9 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             begins_at: now.works[item].start.clone(),
             plan: item_plan(self.project, &now, item)?,
         };
-        let (trees, give_up) = (self.trees, self.give_up());
+        // No session is at work yet: the first Ctrl-C is enough.
+        let (trees, interrupts, cut) = (self.trees, self.interrupts.clone(), Arc::clone(&self.cut));
+        let give_up = move || interrupts.count() > 0 || cut.load(Ordering::Relaxed);
         let handle = self.scope.spawn(move || trees.prepare(&wanted, &give_up));
         slot.stage = Stage::Preparing(handle);
         Ok(slot)
@@ -369,7 +378,9 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
     /// The item's run could not do it: it is tried again, or set aside.
     fn failed(&mut self, slot: &Slot<'_>, reason: &str) -> Result<(), WorkersError> {
         let item = slot.claim.item;
-        let head = followed::keep_work(&self.trees.project(&self.trees.of_item(item)));
+        let tree = self.trees.of_item(item);
+        let is_ours = self.trees.is_ours(&tree);
+        let head = is_ours.then(|| followed::keep_work(&self.trees.project(&tree))).flatten();
         let is_set_aside = self.table.change(|workers| {
             let _ = fail(&mut workers.board, slot.claim, reason);
             workers.works[item].pid = None;
@@ -474,13 +485,12 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             return Ok(None);
         }
         self.tell_news()?;
-        let closing = match self.closing.clone() {
-            Some(closing) => closing,
-            None => match outlook(&now.board, moment()) {
-                Outlook::Free | Outlook::Busy => return Ok(None),
-                Outlook::Done => ending::done(self.run, &now),
-                Outlook::Stuck => ending::stuck(&now),
-            },
+        // What is done is done, whatever else was about to end it.
+        let closing = match (outlook(&now.board, moment()), self.closing.clone()) {
+            (Outlook::Done, closing) if closing != Some(Closing::Cancelled) => ending::done(self.run, &now),
+            (_, Some(closing)) => closing,
+            (Outlook::Free | Outlook::Busy, None) => return Ok(None),
+            (Outlook::Stuck | Outlook::Done, None) => ending::stuck(&now),
         };
         self.finish(closing).map(Some)
     }

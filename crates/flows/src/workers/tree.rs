@@ -1,18 +1,15 @@
 //! The worktrees of a parallel run: one for each item, and one in which results come together. They lie among the user's state,
 //! outside every working tree.
 
-use crate::workers::ground::Ground;
+use crate::workers::ground::{Ground, ITEM_PLAN};
 use plimsoll_domain::TodoList;
 use plimsoll_domain::todo::Item;
 use plimsoll_launcher::worktree::WorktreeError;
 use plimsoll_launcher::{git, shell_with, worktree};
-use plimsoll_store::{Durability, Project, StoreError, disk, ledger};
+use plimsoll_store::{Durability, Project, StoreError, disk, layout, ledger};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The plan of an item's own run: beside the other files, so that the client asks nobody before it is edited, and git is told
-/// to overlook it.
-pub(super) const ITEM_PLAN: &str = "plimsoll-item.md";
 /// Why earlier work on the item was not merged, whole: what its notes have no room for.
 pub(super) const REFUSED: &str = ".claude/plimsoll/worker/refused.md";
 /// Names a worker to what it starts, such as a server that needs a port of its own.
@@ -32,8 +29,10 @@ pub(super) enum TreeError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Git(#[from] WorktreeError),
-    #[error("the repository has a file {ITEM_PLAN}, which is where a worker's plan would be")]
-    PlanInTheWay,
+    #[error(
+        "its folder belongs to another repository by now: look at it, and remove it (git worktree remove)"
+    )]
+    NotOurs,
     #[error("--setup failed: {0}")]
     Setup(String),
 }
@@ -90,11 +89,32 @@ impl Trees {
         Project::at(&if is_root { tree.to_owned() } else { tree.join(&self.ground.below) })
     }
 
+    /// True if git takes a folder for the worktree that it was made as. An agent can write the file that leads git to its
+    /// repository: the hooks and settings of another one are not the user's, and in the user's own working tree, or in another
+    /// item's, no command of ours has any business.
+    pub(super) fn is_ours(&self, tree: &Path) -> bool {
+        let (Some((folder, git)), Some(main)) =
+            (layout::repository(tree), layout::git_folder_of(&self.ground.repository))
+        else {
+            return false;
+        };
+        let back = disk::read_text(&git.join("gitdir")).ok().flatten().unwrap_or_default();
+        let identity = layout::repository_identity(tree);
+        folder == tree
+            && git != main
+            && !identity.is_empty()
+            && identity == layout::repository_identity(&self.ground.repository)
+            && disk::canonical(Path::new(back.trim())) == disk::canonical(&tree.join(".git"))
+    }
+
     /// Prepares the worktree of an item: on its branch, with what git does not bring. Repeated after a kill it does what is
     /// missing.
     pub(super) fn prepare(&self, wanted: &Wanted, give_up: &dyn Fn() -> bool) -> Result<(), TreeError> {
         let tree = self.of_item(wanted.item);
         let is_there = git::head(&tree).is_some();
+        if is_there && !self.is_ours(&tree) {
+            return Err(TreeError::NotOurs);
+        }
         if is_there {
             self.overlook_plan(&tree, false)?;
             worktree::switch_new(&tree, &wanted.branch, &wanted.begins_at)?;
@@ -104,9 +124,6 @@ impl Trees {
         }
         self.overlook_plan(&tree, true)?;
         let project = self.project(&tree);
-        if !git::tracked(project.root(), &[ITEM_PLAN]).is_empty() {
-            return Err(TreeError::PlanInTheWay);
-        }
         self.copy_files(&project)?;
         self.write_plan(wanted)?;
         if !is_there {
@@ -125,7 +142,7 @@ impl Trees {
     /// Prepares the worktree in which results come together.
     pub(super) fn prepare_merger(&self, commit: &str, give_up: &dyn Fn() -> bool) -> Result<(), TreeError> {
         let tree = self.of_merger();
-        if git::head(&tree).is_some() {
+        if git::head(&tree).is_some() && self.is_ours(&tree) {
             return Ok(());
         }
         self.clear(&tree)?;

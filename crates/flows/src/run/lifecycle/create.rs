@@ -164,6 +164,9 @@ fn look(project: &Project, new: &NewRun) -> Result<Ground, StartError> {
     let (task, prompt_made) = task(project, new, old.as_ref())?;
     let (todo_file, todo) = todo(project, new)?;
     refuse_review(project, new.review_every, todo_file.as_deref())?;
+    if new.workers.is_some() && todo_file.is_none() {
+        return Err(StartError::NoPlanToShare);
+    }
     Ok(Ground { task, prompt_made, todo_file, todo, old })
 }
 

@@ -21,7 +21,7 @@ use plimsoll_launcher::branch::{Head, head};
 use plimsoll_launcher::wip::{Repository, Wip, commit_wip};
 use plimsoll_launcher::{git, worktree};
 use plimsoll_policy::workers::{offer, pause, set_aside};
-use plimsoll_store::{clock, layout, state_file};
+use plimsoll_store::{clock, state_file};
 
 /// Why the work of a run that is done cannot be taken.
 #[derive(Debug, thiserror::Error)]
@@ -117,10 +117,8 @@ impl<'scope> Scheduler<'scope, '_> {
         let item = slot.claim.item;
         let tree = self.trees.of_item(item);
         let project = self.trees.project(&tree);
-        // An agent can write the file that leads git to its repository: settings and hooks of another one are not the user's.
         let repository = &self.trees.ground.repository;
-        let identity = layout::repository_identity(repository);
-        if identity.is_empty() || layout::repository_identity(&tree) != identity {
+        if !self.trees.is_ours(&tree) {
             return Err(NotOffered::OtherRepository);
         }
         let message = format!(
