@@ -80,6 +80,14 @@ pub(crate) fn set_message(bar: &ProgressBar, words: &str) {
     bar.set_message(SafeText::line(words).as_str().to_owned());
 }
 
+/// The same with several lines, none longer than the terminal is wide.
+#[expect(clippy::disallowed_methods, reason = "this is the door")]
+pub(crate) fn set_lines(bar: &ProgressBar, lines: &[String]) {
+    let most = columns().unwrap_or(80).saturating_sub(1);
+    let line = |line: &String| plimsoll_domain::text::clip(SafeText::line(line).as_str(), most);
+    bar.set_message(lines.iter().map(line).collect::<Vec<_>>().join("\n"));
+}
+
 /// Prints a page of words on standard error.
 pub(crate) fn note(text: impl Display) {
     let _ = write(stderr(), SafeText::page(&format!("{text}\n")).as_str());

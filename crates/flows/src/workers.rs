@@ -13,6 +13,7 @@ mod merger;
 mod records;
 mod scheduler;
 mod slot;
+pub mod standing;
 pub mod table;
 mod tree;
 

@@ -143,19 +143,21 @@ pub fn contains(repository: &Path, end: &str, commit: &str) -> bool {
     git::git(repository, &["merge-base", "--is-ancestor", commit, end]).succeeded()
 }
 
-/// Begins a new branch at a commit in a worktree that is there: its files that git ignores stay. One whose branch that is
-/// already is as it should be.
+/// Begins a new branch at a commit in a worktree that is there: its files that git ignores stay. Where the branch is there already
+/// and has gone on, somebody works on it, or beside it: everything stays as it is.
 pub fn switch_new(folder: &Path, branch: &str, commit: &str) -> Result<(), WorktreeError> {
     let now = git::git(folder, &["symbolic-ref", "--quiet", "HEAD"]);
     if git::text(&now) == format!("refs/heads/{branch}") {
         return Ok(());
     }
-    let arguments: &[&str] = if end_of(folder, branch).as_deref() == Some(commit) {
-        &["switch", "--quiet", "--no-guess", branch]
-    } else {
-        &["switch", "--quiet", "--no-track", "--create", branch, commit]
-    };
-    run(folder, "switch", arguments)
+    match end_of(folder, branch) {
+        Some(end) if end == commit => run(folder, "switch", &["switch", "--quiet", "--no-guess", branch]),
+        Some(_) => Ok(()),
+        None => {
+            let arguments = ["switch", "--quiet", "--no-track", "--create", branch, commit];
+            run(folder, "switch", &arguments)
+        }
+    }
 }
 
 /// Checks a commit out in a detached worktree that holds nothing else.

@@ -1,7 +1,9 @@
 //! `run --workers`: several workers share a plan, each item in a worktree of its own, and nothing is lost or merged twice.
 
+use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::story::Turn;
+use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::{Finished, Running, World};
 use plimsoll_tests::{events, journal, play_real, start, start_real, subscribed, usage_limit, world};
 use std::path::PathBuf;
@@ -197,6 +199,107 @@ fn a_run_that_is_killed_as_it_lands_something_lands_it_once() {
         assert_landed_once(&world, &model, 2);
         assert_tidy(&world, &[]);
     }
+}
+
+/// A hook of the repository that kills the run while a worktree is made, or while an item's work is committed.
+fn kill_in(world: &World, hook: &str, count: usize) {
+    let script = format!(
+        "#!/bin/sh\ncase \"$(pwd)\" in *\"{folder}\"*) ;; *) exit 0 ;; esac\ncd {home} && echo x >> moments && \
+         test $(wc -l < moments) -eq {count} || exit 0\nkill -9 $(cat run.pid)\nexit 0\n",
+        folder = "/plimsoll/trees/",
+        home = world.home().display(),
+    );
+    world.write_program(format!(".git/hooks/{hook}"), &script);
+}
+
+#[test]
+fn a_run_that_is_killed_as_it_makes_a_worktree_or_commits_what_was_left_goes_on() {
+    // The first worktree is the merger's; each run of an item leaves its file uncommitted.
+    for (hook, count) in [("post-checkout", 1), ("post-checkout", 2), ("pre-commit", 1)] {
+        let mut world = world(TWO);
+        let model = start(&mut world, |turn| {
+            let item = turn.item.clone().unwrap_or_default();
+            let number = number(&item);
+            let line = format!(
+                "mkdir -p done && echo '{item}' > done/{number}.txt && sed -i 's/\\[ \\]/[x]/' plimsoll-item.md"
+            );
+            match turn.step {
+                0 => Step::bash(line).usage(30_000),
+                _ => Step::text(format!("Done.\n\n{}", turn.promise)).usage(31_000),
+            }
+        });
+        kill_in(&world, hook, count);
+        let running = begin(&world, &["2"]);
+        world.write(world.home().join("run.pid"), &running.pid().to_string());
+        let killed = running.wait(LIMIT);
+        assert_eq!(killed.code, None, "{hook} {count}: {killed:?}");
+        let finished = resume(&world);
+        assert_eq!(finished.code, Some(0), "{hook} {count}: {finished:?}");
+        assert_landed_once(&world, &model, 2);
+        assert_tidy(&world, &[]);
+    }
+}
+
+#[test]
+fn what_a_killed_run_has_left_at_work_is_shown_and_ended_by_stop() {
+    let mut world = world(TWO);
+    let model = start(&mut world, |turn| honest(turn).delay(Duration::from_secs(60)));
+    let mut running = begin(&world, &["2"]);
+    world.wait_until(LIMIT, || model.main_requests().len() >= 2, "both work");
+    let status = world.plimsoll(&["status"]).run().expect_success().stdout;
+    assert!(status.contains("Workers      worker 1: 1 \"Item 1\": session 1"), "{status}");
+    running.kill();
+    let record = std::fs::read_dir(world.runs()).expect("runs").flatten();
+    let record =
+        record.map(|run| run.path().join("workers.json")).find(|path| path.exists()).expect("a record");
+    let record = world.json(record);
+    let pids: Vec<u64> =
+        record["works"].as_array().expect("works").iter().filter_map(|work| work["pid"].as_u64()).collect();
+    assert_eq!(pids.len(), 2, "{record}");
+    world.plimsoll(&["stop", "--yes"]).run().expect_success();
+    let is_gone = |pid: &u64| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.is_empty() || stat.contains(") Z ")
+    };
+    world.wait_until(Duration::from_secs(20), || pids.iter().all(is_gone), "the workers end");
+    let over = resume(&world);
+    assert!(over.stderr.contains("is over (cancelled)"), "{over:?}");
+}
+
+#[test]
+fn a_project_below_the_repository_ends_when_what_failed_at_first_passes_and_says_so_if_not() {
+    let mut world = world("");
+    let below = world.path("pkg");
+    world.write("pkg/fix_plan.md", TWO);
+    world.git(&["add", "-A"]);
+    world.git(&["commit", "-qm", "Plan"]);
+    let _model = start(&mut world, honest);
+    let ours = ["run", "--objective", "Do the plan.", "--workers", "2", "--verify"];
+    let play = |verify: &str| {
+        let all: Vec<&str> = ours.into_iter().chain([verify]).chain(CLIENT).collect();
+        world.plimsoll(&all).cwd(&below).timeout(LIMIT).run()
+    };
+    let finished = play("test -e done/1.txt && test -e done/2.txt && test -e fix_plan.md");
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let state = world.json("pkg/.claude/ralph-state.json");
+    let branch = state["branch"].as_str().expect("a branch");
+    assert_eq!(world.git(&["show", &format!("{branch}:pkg/fix_plan.md")]).matches("- [x]").count(), 2);
+    let finished = play("test -e done/3.txt");
+    assert_eq!(finished.code, Some(7), "{finished:?}");
+    let words = "every item is merged, and `test -e done/3.txt` does not pass on the branch";
+    assert!(finished.stdout.contains(words), "{finished:?}");
+}
+
+#[test]
+fn a_terminal_has_a_line_for_each_worker_and_one_for_the_whole() {
+    let mut world = world(TWO);
+    let _model = start(&mut world, |turn| honest(turn).delay(Duration::from_secs(2)));
+    let arguments = ["run", "--objective", "Do the plan.", "--workers", "2", "--", "--allowedTools", "Bash"];
+    let terminal = Terminal::start(&world, bin_dir().join("plimsoll"), &arguments, 100, 30);
+    let screen = terminal.wait_for("worker 2  2 \"Item 2\"  session 1", Duration::from_secs(40));
+    assert!(screen.contains("worker 1  1 \"Item 1\"  "), "{screen}");
+    assert!(screen.contains("0/2 items merged"), "{screen}");
+    terminal.wait_for("RALPH_STOP|completed|2 items merged", Duration::from_secs(60));
 }
 
 #[test]

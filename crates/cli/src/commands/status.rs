@@ -20,6 +20,7 @@ use plimsoll_flows::context::forecast;
 use plimsoll_flows::context::measure::{Question, measure};
 use plimsoll_flows::keeping;
 use plimsoll_flows::run::questions;
+use plimsoll_flows::workers::standing;
 use plimsoll_launcher::process::{Identity, is_alive};
 use plimsoll_store::{Project, clock, config, disk, environment, lock, sessions, state_file};
 use std::path::{Path, PathBuf};
@@ -108,6 +109,7 @@ fn view(project: &Project, state: RunState, record: Option<&SessionRecord>) -> V
         percent: record.and_then(|record| record.usage.percent),
         checkpoint_in: client.and(record).and_then(|record| checkpoint_in(project, record)),
         present_tokens: record.and_then(|record| present_tokens(&state, record)),
+        workers: standing::standing(project, &state).unwrap_or_default(),
         at_work: lock::is_run_held(project),
         client,
         journal: project.relative(&project.journal()),

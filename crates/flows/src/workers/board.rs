@@ -59,6 +59,12 @@ pub(super) fn reopen_all(board: &mut Board) {
     }
 }
 
+/// The items that nobody takes up again by themselves, and that wait for no answer.
+fn set_aside(board: &Board) -> Vec<String> {
+    let is_it = |stage: &Stage| matches!(stage, Stage::Aside { reason: Aside::Tries | Aside::Ended(_) });
+    board.items.iter().filter(|row| is_it(&row.stage)).map(|row| row.text.clone()).collect()
+}
+
 /// The file in which the run shows its plan.
 fn shown(now: &Workers) -> &str {
     if now.plan_is_tracked { SHOWN } else { &now.plan }
@@ -95,6 +101,7 @@ pub(super) fn show(project: &Project, run: &RunState, table: &Table) -> Result<(
         state.options.branch = Some(now.target.clone());
         state.at_start.branch_before = Some(now.users_branch.clone());
         state.take_items(&todo);
+        state.items.set_aside = set_aside(&now.board);
         let used = now.used();
         (state.spent.cost_usd, state.spent.tokens, state.iteration) =
             (used.cost_usd, used.tokens, used.sessions);

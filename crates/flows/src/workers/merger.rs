@@ -10,6 +10,7 @@ use plimsoll_domain::journal::{JournalEvent, Landed, SentBack};
 use plimsoll_domain::text::{clip, clip_middle, one_line};
 use plimsoll_domain::workers::Workers;
 use plimsoll_domain::{RunState, Settings, plan_edit};
+use plimsoll_launcher::branch::check_worktrees;
 use plimsoll_launcher::git;
 use plimsoll_launcher::worktree::{self, Rebased, WorktreeError};
 use plimsoll_policy::workers::queue::{self, Bench};
@@ -36,6 +37,8 @@ pub(super) enum MergeError {
     NoTarget(String),
     #[error("the worktree {} belongs to another repository by now", .0.display())]
     NotOurs(PathBuf),
+    #[error("the branch {0} is checked out, and would move under its files: git switch another one")]
+    CheckedOut(String),
     #[error("it was given up")]
     GivenUp,
 }
@@ -304,6 +307,9 @@ impl Bench for Merger<'_> {
             }
         })?;
         let repository = &self.trees.ground.repository;
+        if self.end != self.tip && check_worktrees(repository, &now.target).is_err() {
+            return Err(MergeError::CheckedOut(now.target));
+        }
         if self.end != self.tip && !worktree::move_branch(repository, &now.target, Some(&self.tip), &self.end)
         {
             return Ok(false);

@@ -12,6 +12,7 @@ use crate::workers::board::{item_plan, show, take_answers};
 use crate::workers::child::{self, Start};
 use crate::workers::merger::{MergeError, Merger};
 use crate::workers::slot::{Slot, Stage};
+use crate::workers::standing::live;
 use crate::workers::table::{Table, moment};
 use crate::workers::tree::{Trees, Wanted};
 use crate::workers::{WorkersError, task_path};
@@ -497,7 +498,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
 
     fn tell_standing(&mut self) {
         let now = self.table.now();
-        let lines = followed::lines(&self.slots, &now, self.merging.is_some());
+        let lines = live(&self.slots, &now, self.merging.is_some());
         self.watcher.tell(&Progress::Standing { lines: &lines });
     }
 }

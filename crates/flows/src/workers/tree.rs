@@ -59,6 +59,11 @@ pub(super) struct Wanted {
     pub(super) plan: Item,
 }
 
+/// The folder of a run's worktrees; none without a home.
+pub(super) fn folder(main: &Project, run_id: &str) -> Option<PathBuf> {
+    Some(ledger::all_records(main)?.parent()?.join("trees").join(run_id))
+}
+
 impl Trees {
     /// None without a home.
     pub(super) fn of(
@@ -68,7 +73,7 @@ impl Trees {
         plan: Option<String>,
         setup: Option<String>,
     ) -> Option<Trees> {
-        let folder = ledger::all_records(main)?.parent()?.join("trees").join(run_id);
+        let folder = folder(main, run_id)?;
         Some(Trees { ground, folder, main: main.clone(), plan, setup })
     }
 

@@ -98,6 +98,7 @@ impl World {
             self.workers[who] = claim(&mut self.board, &format!("worker {who}"), self.now);
             return;
         };
+        let has_failed = self.chance.one_in(3);
         let board = &mut self.board;
         let said = match self.chance.below(10) {
             0..4 => renew(board, mine, self.now),
@@ -108,7 +109,7 @@ impl World {
             }
             7 => {
                 self.workers[who] = None;
-                give_back(board, mine)
+                if has_failed { fail(board, mine, "stuck") } else { give_back(board, mine) }
             }
             8 => {
                 self.workers[who] = None;

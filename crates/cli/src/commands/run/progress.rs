@@ -61,7 +61,9 @@ pub(crate) fn watcher(style: Style) -> std::io::Result<Box<dyn RunObserver>> {
     }
     Ok(match style {
         Style::Json => Box::new(Json::new(interrupts)),
-        Style::Plain | Style::Bar => Box::new(Lines { interrupts, bar, announced: Level::L0 }),
+        Style::Plain | Style::Bar => {
+            Box::new(Lines { interrupts, bar, announced: Level::L0, has_workers: false })
+        }
     })
 }
 
@@ -113,11 +115,13 @@ fn print(bar: Option<&ProgressBar>, line: &str, colour: Option<&'static str>) {
 }
 
 fn bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed_precise}");
-    let bar =
-        ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    let bar = ProgressBar::new_spinner().with_style(style("{spinner} {wide_msg} {elapsed_precise}"));
     bar.enable_steady_tick(Duration::from_millis(250));
     bar
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
 
 struct Lines {
@@ -125,6 +129,8 @@ struct Lines {
     bar: Option<ProgressBar>,
     /// The highest level that has been shown of the current session.
     announced: Level,
+    /// True once the bar has a line for each worker.
+    has_workers: bool,
 }
 
 impl RunObserver for Lines {
@@ -138,7 +144,10 @@ impl RunObserver for Lines {
             Progress::Iteration { .. } => self.announced = Level::L0,
             Progress::Standing { lines } => {
                 if let Some(bar) = &self.bar {
-                    console::set_message(bar, &lines.join("   │   "));
+                    if !std::mem::replace(&mut self.has_workers, true) {
+                        bar.set_style(style("{msg}\n{spinner} {elapsed_precise}"));
+                    }
+                    console::set_lines(bar, lines);
                 }
             }
             Progress::Waiting { until } => {

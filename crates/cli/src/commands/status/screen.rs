@@ -29,6 +29,8 @@ impl View {
         lines.extend(self.in_hand().map(|words| self.line("Current item", &words)));
         lines.extend(self.items());
         lines.extend(self.questions());
+        let titles = std::iter::once("Workers").chain(std::iter::repeat(""));
+        lines.extend(self.workers.iter().zip(titles).map(|(words, title)| self.line(title, words)));
         lines.push(self.line("Sessions", &self.sessions()));
         lines.extend(self.peaks().map(|words| self.line("Peaks", &words)));
         lines.extend(self.checkpoints().map(|words| self.line("Checkpoints", &words)));

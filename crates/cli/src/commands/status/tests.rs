@@ -50,6 +50,7 @@ fn view(state: &RunState, at_work: bool) -> View {
         percent: Some(43),
         checkpoint_in: None,
         present_tokens: None,
+        workers: Vec::new(),
         at_work,
         client: None,
         journal: ".claude/plimsoll/journal.jsonl".into(),

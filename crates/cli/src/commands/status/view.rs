@@ -15,6 +15,8 @@ pub(super) struct View {
     pub(super) checkpoint_in: Option<Outlook>,
     /// Tokens of the session at work, which the run's own sum does not hold yet; none if there is no such session.
     pub(super) present_tokens: Option<u64>,
+    /// How the workers stand, a line each; none in a run without.
+    pub(super) workers: Vec<String>,
     /// True while a `plimsoll run` works or waits.
     pub(super) at_work: bool,
     /// The client of the current session, while it lives.

@@ -49,6 +49,7 @@ fn scene(state: RunState) -> Scene {
             percent: Some(43),
             checkpoint_in: None,
             present_tokens: None,
+            workers: Vec::new(),
             at_work: true,
             client: None,
             journal: "journal.jsonl".into(),
