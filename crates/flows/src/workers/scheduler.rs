@@ -24,6 +24,7 @@ use plimsoll_domain::{RunState, Settings, Status, Verdict};
 use plimsoll_launcher::worktree;
 use plimsoll_policy::workers::{Claim, Outlook, claim, fail, offered, outlook, renew};
 use plimsoll_store::{Project, clock, journal, state_file};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -34,7 +35,8 @@ use std::time::{Duration, Instant};
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 /// How often it looks at what sessions have used, and at answers and orders in files.
 const FILES_INTERVAL: Duration = Duration::from_millis(1_000);
-/// Workers begin one after the other, so that a limit is met by one and not by all.
+/// Workers begin one after the other, so that a limit is met by one and not by all; one that has begun since the last pause need
+/// not wait again.
 const STAGGER: Duration = Duration::from_secs(2);
 
 /// Why nothing new is begun any more.
@@ -67,8 +69,10 @@ pub(super) struct Scheduler<'scope, 'env> {
     /// True once nothing can be merged in this process any more.
     is_merging_over: bool,
     news: (Sender<JournalEvent>, Receiver<JournalEvent>),
-    /// When the last worker began.
+    /// When the last worker began that had to wait for its turn.
     begun: Option<Instant>,
+    /// Workers that have begun since the last pause.
+    proven: BTreeSet<usize>,
     /// When files were looked at last.
     looked: Option<Instant>,
     closing: Option<Closing>,
@@ -104,6 +108,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             is_merging_over: false,
             news: channel(),
             begun: None,
+            proven: BTreeSet::new(),
             looked: None,
             closing: None,
             cut: Arc::default(),
@@ -300,8 +305,22 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             }
             Stage::Waiting if self.closing.is_some() => Ok(None),
             Stage::Waiting if moment() < self.table.now().board.paused_until => Ok(Some(slot)),
+            Stage::Waiting if !self.takes_its_turn(slot.worker) => Ok(Some(slot)),
             Stage::Waiting => self.start(slot),
         }
+    }
+
+    /// True if a worker may begin now: then the next one waits.
+    fn takes_its_turn(&mut self, worker: usize) -> bool {
+        if self.proven.contains(&worker) {
+            return true;
+        }
+        let is_soon = self.begun.is_some_and(|begun| begun.elapsed() < STAGGER);
+        if !is_soon {
+            self.begun = Some(Instant::now());
+            self.proven.insert(worker);
+        }
+        !is_soon
     }
 
     fn prepare(&mut self, mut slot: Slot<'scope>) -> Result<Slot<'scope>, WorkersError> {
@@ -398,10 +417,9 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
 
     /// Takes the next item, if a worker is free.
     fn take_up(&mut self) -> Result<(), WorkersError> {
-        let is_soon = self.begun.is_some_and(|begun| begun.elapsed() < STAGGER);
         let free = (0..self.count()).find(|place| self.slots[*place].is_none());
-        let (Some(place), None, false) = (free, &self.closing, is_soon) else { return Ok(()) };
-        if outlook(&self.table.now().board, moment()) != Outlook::Free {
+        let (Some(place), None) = (free, &self.closing) else { return Ok(()) };
+        if outlook(&self.table.now().board, moment()) != Outlook::Free || !self.takes_its_turn(place + 1) {
             return Ok(());
         }
         let held: Vec<Claim> = self.slots.iter().flatten().map(|slot| slot.claim).collect();
@@ -423,7 +441,6 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             Some(claim)
         })?;
         let Some(claim) = taken else { return Ok(()) };
-        self.begun = Some(Instant::now());
         let slot = Slot { worker: place + 1, claim, stage: Stage::Waiting, asked: 0, percent: None };
         self.slots[place] = Some(self.prepare(slot)?);
         Ok(())

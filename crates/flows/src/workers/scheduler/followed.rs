@@ -1,6 +1,7 @@
 //! What is seen of an item's run while it is at work.
 
 use crate::our_files::is_ours;
+use crate::workers::child;
 use plimsoll_domain::workers::Work;
 use plimsoll_launcher::client::Client;
 use plimsoll_launcher::git;
@@ -24,8 +25,12 @@ pub(super) fn percent(project: &Project) -> Option<u64> {
     sessions::load(project, state.session_id.as_ref()?).usage.percent
 }
 
-/// Commits what a run that failed has left, and answers with the end of its work; none if there is no worktree.
+/// Commits what a run that failed has left, and answers with the end of its work; none if there is no worktree. A run that is not
+/// over goes on, perhaps with its client at work: everything stays as it is.
 pub(super) fn keep_work(project: &Project) -> Option<String> {
+    if !child::is_over(project) {
+        return git::head(project.root());
+    }
     let message = "plimsoll: what an attempt that failed has left";
     match commit_wip(project.root(), message, &is_ours, Repository::MadeSince) {
         Wip::Committed { id, .. } => Some(id),

@@ -21,7 +21,7 @@ use plimsoll_launcher::branch::{Head, head};
 use plimsoll_launcher::wip::{Repository, Wip, commit_wip};
 use plimsoll_launcher::{git, worktree};
 use plimsoll_policy::workers::{offer, pause, set_aside};
-use plimsoll_store::{clock, state_file};
+use plimsoll_store::{Durability, clock, state_file};
 
 /// Why the work of a run that is done cannot be taken.
 #[derive(Debug, thiserror::Error)]
@@ -105,10 +105,22 @@ impl<'scope> Scheduler<'scope, '_> {
                     // Fenced: it has landed meanwhile.
                     let _ = offer(&mut workers.board, slot.claim, &commit);
                 })?;
-                Ok(())
+                self.learn_cost(slot)
             }
             Err(why) => self.failed(slot, &why.to_string()),
         }
+    }
+
+    /// What the item took, for later estimates.
+    fn learn_cost(&self, slot: &Slot<'_>) -> Result<(), WorkersError> {
+        let project = self.trees.project(&self.trees.of_item(slot.claim.item));
+        let cost = state_file::load(&project, None)?.and_then(|state| state.items.growth.last().cloned());
+        if let Some(cost) = cost {
+            state_file::update(self.project, Some(&self.run.run_id), Durability::Lazy, |state| {
+                state.note_growth(cost);
+            })?;
+        }
+        Ok(())
     }
 
     /// The end of the item's commits, which its branch names: a kill after this finds them there.
@@ -176,6 +188,7 @@ impl<'scope> Scheduler<'scope, '_> {
         pauses: u32,
     ) -> Result<Slot<'scope>, WorkersError> {
         let end = child::pause_end(until, pauses);
+        self.proven.clear();
         let is_new = end > self.table.now().board.paused_until;
         self.table.change(|workers| pause(&mut workers.board, end))?;
         if !self.options.wait {
