@@ -550,3 +550,125 @@ fn workers_share_a_plan_with_the_real_client() {
     assert_landed_once(&world, &model, &["1", "2"]);
     assert_tidy(&world, &[]);
 }
+
+// ---- whatever is killed, and whenever ----
+
+/// Numbers by chance, the same for the same seed.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// The processes of this world, each with its command line: nobody else has its HOME.
+fn processes(world: &World) -> Vec<(u32, String)> {
+    let home = format!("HOME={}", world.home().display());
+    let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let of_world = |pid: &u32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == home.as_bytes())
+    };
+    let command = |pid: u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        (pid, String::from_utf8_lossy(&line).replace('\0', " "))
+    };
+    pids.filter(of_world).map(command).filter(|(_, command)| !command.is_empty()).collect()
+}
+
+fn kill(world: &World, pid: u32) {
+    // It may have ended meanwhile.
+    world.command("kill", &["-9", &pid.to_string()]).run();
+}
+
+/// Does what conflicts and what is red together, and what it does twice it does once.
+fn careful(turn: &Turn<'_>) -> Step {
+    let Some(item) = turn.item.clone() else { return Step::text(format!("All done.\n\n{}", turn.promise)) };
+    let number = number(&item);
+    let own = format!("mkdir -p done && echo '{item}' > done/{number}.txt");
+    let line = match number.as_str() {
+        "1" | "2" => format!("grep -qx '{item}' src/dates.txt || echo '{item}' >> src/dates.txt; {own}"),
+        "3" | "4" => format!("{own}; test ! -e done/3.txt || test ! -e done/4.txt || touch both.txt"),
+        _ => own,
+    };
+    does(turn, &format!("{line}; git add -A; git commit -qm 'Finish {item}' || true"))
+        .delay(Duration::from_millis(300))
+}
+
+/// Kills some at random moments, resumes what is gone, and lets the rest end.
+fn killed_by_chance(seed: u64) {
+    let plan: String =
+        (1..=8).map(|n| format!("- [ ] Item {n}{}\n", if n == 7 { " (after: 5)" } else { "" })).collect();
+    let mut world = world(&format!("# Plan\n\n{plan}"));
+    let model = start(&mut world, careful);
+    let mut chance = Chance(seed);
+    let verify = "test ! -e done/3.txt || test ! -e done/4.txt || test -e both.txt";
+    let mut running = begin(&world, &["3", "--verify", verify]);
+    let mut told = Vec::new();
+    for _ in 0..6 {
+        std::thread::sleep(Duration::from_millis(300 + chance.below(2_500)));
+        let of_items: Vec<(u32, String)> =
+            processes(&world).into_iter().filter(|(pid, _)| *pid != running.pid()).collect();
+        match chance.below(3) {
+            0 => running.kill(),
+            1 => {
+                running.kill();
+                of_items.iter().for_each(|(pid, _)| kill(&world, *pid));
+            }
+            _ => {
+                let count = of_items.len().max(1) as u64;
+                let victim = of_items.get(chance.below(count) as usize);
+                told.extend(victim.map(|(_, command)| command.clone()));
+                victim.iter().for_each(|(pid, _)| kill(&world, *pid));
+            }
+        }
+        if !running.is_running() {
+            running = world.plimsoll(&["run", "--resume", "--reset-breaker"]).timeout(LIMIT).spawn();
+        }
+    }
+    let mut finished = running.wait(LIMIT);
+    if finished.code != Some(0) {
+        told.push(format!("{finished:?}"));
+        finished = world.plimsoll(&["run", "--resume", "--reset-breaker"]).timeout(LIMIT).run();
+    }
+    let words = format!("seed {seed}: {finished:#?} {told:#?}");
+    assert!(finished.code == Some(0), "{words}");
+    let branch = target(&world);
+    for number in 1..=8 {
+        let commits = world.git(&["log", "--format=%s", &branch, "--", &format!("done/{number}.txt")]);
+        assert_eq!(commits.lines().count(), 1, "item {number}: {commits} {words}");
+    }
+    let dates = merged(&world, "src/dates.txt");
+    for item in ["Item 1", "Item 2"] {
+        assert_eq!(dates.lines().filter(|line| *line == item).count(), 1, "{item}: {words}");
+    }
+    assert_eq!(merged(&world, "fix_plan.md").matches("- [x]").count(), 8, "{words}");
+    assert_eq!(world.git(&["worktree", "list"]).lines().count(), 1, "{words}");
+    world.plimsoll(&["turns", "verify"]).run().expect_success();
+    // Where the branch has been: commits between two of these were never its end.
+    for commit in world.git(&["log", "-g", "--format=%H", &branch]).lines() {
+        let has = |file: &str| {
+            let asked = world.command("git", &["cat-file", "-e", &format!("{commit}:{file}")]).run();
+            asked.code == Some(0)
+        };
+        let is_red = has("done/3.txt") && has("done/4.txt") && !has("both.txt");
+        assert!(!is_red, "{commit}: {words}");
+    }
+    let left = processes(&world);
+    assert!(left.is_empty(), "{left:?} {words}");
+    assert!(!model.main_requests().is_empty());
+}
+
+#[test]
+fn whatever_is_killed_and_whenever_each_item_lands_once() {
+    // More of them: PLIMSOLL_SEEDS=100..140.
+    let seeds = std::env::var("PLIMSOLL_SEEDS").unwrap_or_else(|_| "1..3".to_owned());
+    let (first, last) = seeds.split_once("..").expect("FIRST..LAST");
+    let seeds: Vec<u64> = (first.parse().expect("a number")..last.parse().expect("a number")).collect();
+    for pair in seeds.chunks(2) {
+        side_by_side(pair, |seed| killed_by_chance(*seed));
+    }
+}
