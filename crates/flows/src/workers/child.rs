@@ -78,7 +78,15 @@ impl Start<'_> {
         let known = state_file::load(self.project, None)?;
         let goes_on = known.as_ref().is_some_and(|known| {
             let status = known.lifecycle.status();
-            !status.is_over() || matches!(status, Status::Blocked | Status::Budget | Status::MaxIterations)
+            let ended_for_a_while = matches!(
+                status,
+                Status::Blocked
+                    | Status::Budget
+                    | Status::MaxIterations
+                    | Status::Deadline
+                    | Status::FatalError
+            );
+            !status.is_over() || ended_for_a_while
         });
         let arguments = if goes_on { self.resume() } else { self.begin()? };
         Ok(client::start(Launch {

@@ -205,6 +205,12 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
     ) -> Result<Option<Slot<'scope>>, WorkersError> {
         let project = self.trees.project(&self.trees.of_item(slot.claim.item));
         if let Some(client) = followed::living(&project, &now.works[slot.claim.item]) {
+            if let Some(known) = client.identity() {
+                self.table.change(|workers| {
+                    let work = &mut workers.works[slot.claim.item];
+                    (work.pid, work.process_started) = (Some(known.pid), known.started);
+                })?;
+            }
             slot.stage = Stage::AtWork(client);
             return Ok(Some(slot));
         }

@@ -54,10 +54,10 @@ impl<'scope> Scheduler<'scope, '_> {
             // There may be more of it once others have ended.
             Outcome::Budget => Ok(Some(Slot { stage: Stage::Waiting, ..slot })),
             Outcome::OutOfTime => {
-                self.close(Closing::Stop(Status::Deadline, "the deadline has come".to_owned()))
+                self.close(item, Closing::Stop(Status::Deadline, "the deadline has come".to_owned()))
             }
             Outcome::OutOfSessions => Ok(Some(Slot { stage: Stage::Waiting, ..slot })),
-            Outcome::Fatal(reason) => self.close(Closing::Stop(Status::FatalError, reason)),
+            Outcome::Fatal(reason) => self.close(item, Closing::Stop(Status::FatalError, reason)),
             // By us: the item stays its worker's, and the next `--resume` goes on with it.
             Outcome::Interrupted if self.closing.is_some() => Ok(None),
             Outcome::Interrupted => Ok(Some(Slot { stage: Stage::Waiting, ..slot })),
@@ -68,7 +68,9 @@ impl<'scope> Scheduler<'scope, '_> {
         rest
     }
 
-    fn close(&mut self, closing: Closing) -> Ended<'scope> {
+    /// Nothing new begins any more. Once the user has repaired what it was, the item's run goes on.
+    fn close(&mut self, item: usize, closing: Closing) -> Ended<'scope> {
+        self.table.change(|workers| workers.works[item].pid = None)?;
         self.closing.get_or_insert(closing);
         Ok(None)
     }
