@@ -29,6 +29,7 @@ mod parked;
 mod plan;
 mod prompt_words;
 mod ralph_command;
+mod real_night;
 mod resume;
 mod review;
 mod run;
