@@ -35,6 +35,20 @@ pub fn with_question(plan: &[u8], item: &str, question: &str) -> Option<Vec<u8>>
     Some(insert(plan, last, &[format!("{indent}? {}", clip(&one_line(question), LINE))]))
 }
 
+/// The plan with notes below the first line of this item, those that it has apart; none without a new one, or without the item.
+pub fn with_notes(plan: &[u8], item: &str, notes: &[String]) -> Option<Vec<u8>> {
+    let text = String::from_utf8_lossy(plan);
+    let place = places(&text).into_iter().find(|place| place.item == item)?;
+    let (first, last) = place.lines;
+    let indent = format!("{}  > ", indent_of(&text, first));
+    let lines: Vec<String> =
+        notes.iter().map(|note| format!("{indent}{}", clip(&one_line(note), LINE))).collect();
+    let known: Vec<&str> = text.lines().skip(first).take(last + 1 - first).collect();
+    let new: Vec<String> =
+        lines.into_iter().filter(|line| !known.contains(&line.as_str())).take(LINES).collect();
+    (!new.is_empty()).then(|| insert(plan, last, &new))
+}
+
 /// The plan with an answer below an open question; none if the item has no such open question any more.
 pub fn with_answer(plan: &[u8], asked: &OpenQuestion, answer: &str) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(plan);
@@ -151,6 +165,20 @@ mod tests {
     fn question_of(item: &str, question: &str) -> OpenQuestion {
         let (item, question) = (item.to_owned(), OpenQuestion::kept(question));
         OpenQuestion { item, question, ..OpenQuestion::default() }
+    }
+
+    #[test]
+    fn notes_come_below_their_item_once() {
+        let plan = "- [x] one\n  > old\n  more\n- [ ] two";
+        let with = |plan: &str, item: &str, notes: &[&str]| {
+            let notes: Vec<String> = notes.iter().map(|note| (*note).to_owned()).collect();
+            with_notes(plan.as_bytes(), item, &notes).map(|bytes| String::from_utf8(bytes).unwrap())
+        };
+        let noted = with(plan, "one", &["old", "new\n- [x] two"]).unwrap();
+        assert_eq!(noted, "- [x] one\n  > old\n  more\n  > new - [x] two\n- [ ] two");
+        assert_eq!(with(&noted, "one", &["old", "new\n- [x] two"]), None);
+        assert_eq!(with(plan, "two", &["a"]).unwrap(), format!("{plan}\n  > a"));
+        assert_eq!(with(plan, "three", &["a"]), None);
     }
 
     #[test]

@@ -136,7 +136,7 @@ fn hard(turn: &Turn<'_>) -> Step {
             let words = turn.promise.replace("COMPLETE", "BLOCKED").replace("</", " which port?</");
             return Step::text(format!("I cannot go on.\n\n{words}"));
         }
-        "6" => "true".to_owned(),
+        "6" => "sed -i 's/$/\\n  > nothing to do/' plimsoll-item.md".to_owned(),
         _ => own,
     };
     // Workers begin two seconds after each other: each of these is at work when the next begins.
@@ -190,7 +190,12 @@ fn red_results_and_questions_come_back_and_an_item_without_a_change_lands_too() 
     let resumed = resume(&world);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     assert_landed_once(&world, &model, &["3", "4", "5"]);
-    assert_eq!(merged(&world, "fix_plan.md").matches("- [x]").count(), 4);
+    let plan = merged(&world, "fix_plan.md");
+    assert_eq!(plan.matches("- [x]").count(), 4);
+    assert!(
+        plan.contains("- [x] Item 6 (after: 3)\n  > nothing to do") && !plan.contains("not merged"),
+        "{plan}"
+    );
     assert_tidy(&world, &[]);
     world.git(&["merge", "-q", &target(&world)]);
     world.command("sh", &["-c", verify]).run().expect_success();

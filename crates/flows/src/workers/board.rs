@@ -1,7 +1,6 @@
 //! The board of a parallel run, and what the run's state and its plan show of it.
 
 use crate::workers::ground::Ground;
-use crate::workers::merger::ticks;
 use crate::workers::table::Table;
 use plimsoll_domain::board::{Aside, Board, Stage};
 use plimsoll_domain::workers::{Work, Workers};
@@ -14,6 +13,8 @@ use plimsoll_store::{Durability, Project, StoreError, disk, state_file};
 /// The plan as the run shows it, where git follows the plan itself: with the ticks of what is merged, with questions and the
 /// user's answers. The user's own files stay as they are until the work is merged.
 const SHOWN: &str = ".claude/plimsoll/plan.md";
+/// How the note begins that says why earlier work was not merged.
+pub(super) const BEGUN_BEFORE: &str = "An earlier session did this item, and it was not merged";
 /// How much of a plan's name stands in that of the branch.
 const NAME: usize = 40;
 
@@ -63,6 +64,14 @@ pub(super) fn reopen_all(board: &mut Board) {
 fn set_aside(board: &Board) -> Vec<String> {
     let is_it = |stage: &Stage| matches!(stage, Stage::Aside { reason: Aside::Tries | Aside::Ended(_) });
     board.items.iter().filter(|row| is_it(&row.stage)).map(|row| row.text.clone()).collect()
+}
+
+/// The items with whether their boxes are ticked: what is merged, and what is about to land.
+pub(super) fn ticks(now: &Workers, is_here: impl Fn(usize) -> bool) -> Vec<(&str, bool)> {
+    let ticked = |(place, row): (usize, &'_ plimsoll_domain::board::BoardItem)| {
+        row.stage == Stage::Merged || is_here(place)
+    };
+    now.board.items.iter().enumerate().map(|(place, row)| (row.text.as_str(), ticked((place, row)))).collect()
 }
 
 /// The file in which the run shows its plan.
@@ -158,7 +167,7 @@ pub(super) fn item_plan(
     let mut notes = known.notes;
     if !row.note.is_empty() {
         notes.push(format!(
-            "An earlier session did this item, and it was not merged: {}. All of it is in {}",
+            "{BEGUN_BEFORE}: {}. All of it is in {}",
             row.note,
             crate::workers::tree::REFUSED
         ));

@@ -2,6 +2,7 @@
 //! moving the branch from where it was seen. It runs in a thread of its own, because verify commands take long.
 
 use crate::run::verify::verify;
+use crate::workers::board::{BEGUN_BEFORE, ticks};
 use crate::workers::ground::ITEM_PLAN;
 use crate::workers::table::{Table, moment};
 use crate::workers::tree::Trees;
@@ -9,7 +10,7 @@ use plimsoll_domain::board::Stage;
 use plimsoll_domain::journal::{JournalEvent, Landed, SentBack};
 use plimsoll_domain::text::{clip, clip_middle, one_line};
 use plimsoll_domain::workers::Workers;
-use plimsoll_domain::{RunState, Settings, plan_edit};
+use plimsoll_domain::{RunState, Settings, TodoList, plan_edit};
 use plimsoll_launcher::branch::check_worktrees;
 use plimsoll_launcher::git;
 use plimsoll_launcher::worktree::{self, Rebased, WorktreeError};
@@ -181,10 +182,25 @@ impl<'a> Merger<'a> {
         let path = self.project().root().join(&now.plan);
         let plan = disk::read(&path)?.unwrap_or_default();
         let is_here = |place: usize| place == item || self.stacked.iter().any(|one| one.item == place);
-        let Some(ticked) = plan_edit::with_ticks(&plan, &ticks(now, is_here)) else { return Ok(end()) };
+        let ticked = plan_edit::with_ticks(&plan, &ticks(now, is_here)).unwrap_or_else(|| plan.clone());
+        let text = &now.board.items[item].text;
+        let ticked = plan_edit::with_notes(&ticked, text, &self.notes(item)).unwrap_or(ticked);
+        if ticked == plan {
+            return Ok(end());
+        }
         disk::replace(&path, &ticked, Durability::Lazy)?;
         let message = format!("Tick {}", clip(&one_line(&now.board.items[item].text), 60));
         Ok(worktree::commit_file(self.project().root(), &now.plan, &message)?)
+    }
+
+    /// What the item's sessions noted below it.
+    fn notes(&self, item: usize) -> Vec<String> {
+        let project = self.trees.project(&self.trees.of_item(item));
+        let plan = disk::read_text(&project.root().join(ITEM_PLAN)).ok().flatten().unwrap_or_default();
+        let known = TodoList::parse(&plan).items.into_iter().next().unwrap_or_default();
+        let notes = known.notes.into_iter().filter(|note| !note.starts_with(BEGUN_BEFORE));
+        // They are committed.
+        notes.map(|note| plimsoll_secrets::without(&note)).collect()
     }
 
     fn send_back(
@@ -208,14 +224,6 @@ impl<'a> Merger<'a> {
         let _ = self.news.send(JournalEvent::SentBack(SentBack { item, reason, is_set_aside }));
         Ok(())
     }
-}
-
-/// The items with whether their boxes are ticked: what is merged, and what is about to land.
-pub(super) fn ticks(now: &Workers, is_here: impl Fn(usize) -> bool) -> Vec<(&str, bool)> {
-    let ticked = |(place, row): (usize, &'_ plimsoll_domain::board::BoardItem)| {
-        row.stage == Stage::Merged || is_here(place)
-    };
-    now.board.items.iter().enumerate().map(|(place, row)| (row.text.as_str(), ticked((place, row)))).collect()
 }
 
 fn note_passed(workers: &mut Workers, passed: &[String]) {

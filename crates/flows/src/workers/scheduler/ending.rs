@@ -103,6 +103,9 @@ impl Scheduler<'_, '_> {
 
     fn tell_kept(&mut self) {
         let now = self.table.now();
+        let merged = now.board.items.iter().filter(|row| row.stage == Stage::Merged).count();
+        let words = format!("{merged} of {} merged", counted(now.board.items.len(), "item"));
+        self.watcher.tell(&Progress::Note(words));
         for (item, row) in now.board.items.iter().enumerate().filter(|(_, row)| row.stage != Stage::Merged) {
             let tree = self.trees.of_item(item);
             if disk::exists(&tree) {
