@@ -681,3 +681,30 @@ fn whatever_is_killed_and_whenever_each_item_lands_once() {
         side_by_side(pair, |seed| killed_by_chance(*seed));
     }
 }
+
+#[test]
+fn what_the_user_commits_meanwhile_stays_where_it_is_and_under_what_is_merged() {
+    let mut world = world(TWO);
+    let _model =
+        start(&mut world, |turn| honest(turn).delay(Duration::from_secs(if turn.step == 0 { 2 } else { 0 })));
+    let model = &_model;
+    let running = begin(&world, &["2", "--deliver", "merge"]);
+    world.wait_until(LIMIT, || !model.main_requests().is_empty(), "the first works");
+    world.write("README.md", "Changed by the user.\n");
+    world.git(&["commit", "-qam", "On main"]);
+    let branch = target(&world);
+    let tree = format!("{branch}^{{tree}}");
+    let commit = world.git(&["commit-tree", "-p", &branch, "-m", "On the run's branch", &tree]);
+    world.git(&["update-ref", &format!("refs/heads/{branch}"), &commit]);
+    let finished = running.wait(LIMIT);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(
+        finished.stdout.contains("nothing was delivered: `main` has moved since the run began"),
+        "{finished:?}"
+    );
+    assert_eq!(world.git(&["log", "--format=%s", "-1", "main"]), "On main");
+    let subjects = world.git(&["log", "--format=%s", &branch]);
+    assert!(subjects.contains("On the run's branch") && subjects.contains("Finish Item 2"), "{subjects}");
+    assert_landed_once(&world, &model, &["1", "2"]);
+    assert_tidy(&world, &[]);
+}
