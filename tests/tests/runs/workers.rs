@@ -687,7 +687,6 @@ fn what_the_user_commits_meanwhile_stays_where_it_is_and_under_what_is_merged() 
     let mut world = world(TWO);
     let _model =
         start(&mut world, |turn| honest(turn).delay(Duration::from_secs(if turn.step == 0 { 2 } else { 0 })));
-    let model = &_model;
     let running = begin(&world, &["2", "--deliver", "merge"]);
     world.wait_until(LIMIT, || !model.main_requests().is_empty(), "the first works");
     world.write("README.md", "Changed by the user.\n");
