@@ -685,7 +685,7 @@ fn whatever_is_killed_and_whenever_each_item_lands_once() {
 #[test]
 fn what_the_user_commits_meanwhile_stays_where_it_is_and_under_what_is_merged() {
     let mut world = world(TWO);
-    let _model =
+    let model =
         start(&mut world, |turn| honest(turn).delay(Duration::from_secs(if turn.step == 0 { 2 } else { 0 })));
     let running = begin(&world, &["2", "--deliver", "merge"]);
     world.wait_until(LIMIT, || !model.main_requests().is_empty(), "the first works");
