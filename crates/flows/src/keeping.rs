@@ -168,14 +168,14 @@ impl Needs<'_> {
     }
 }
 
-/// True while its client lives. One that named no process, or whose record is lost, is taken for open for a day after its last
+/// True while its client lives, or may. One that named no process, or whose record is lost, is taken for open for a day after its last
 /// word.
 fn is_open(record: &SessionRecord, age: Option<u64>) -> bool {
     if record.end.ended_at.is_some() {
         return false;
     }
     match record.start.client {
-        Some(client) => process::is_alive(Identity { pid: client.pid, started: client.started }),
+        Some(client) => !process::life(Identity { pid: client.pid, started: client.started }).is_gone(),
         None => age.is_none_or(|age| age < DAY),
     }
 }

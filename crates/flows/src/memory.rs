@@ -163,8 +163,8 @@ fn is_gone(call: &HookInvocation, owner: &Owner) -> bool {
         record.end.ended_at.is_some() || (owner.pid.is_some() && owner.pid == self::owner(call).pid);
     has_ended
         || match (owner.pid, owner.process_started) {
-            (Some(pid), Some(started)) => !process::is_alive(Identity { pid, started }),
-            (Some(pid), None) => !process::has_pid(pid),
+            (Some(pid), Some(started)) => process::life(Identity { pid, started }).is_gone(),
+            (Some(pid), None) => process::life_of(pid).is_gone(),
             (None, _) => record.start.transcript_path.is_none_or(|path| catch_up::is_quiet(Path::new(&path))),
         }
 }

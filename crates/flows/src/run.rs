@@ -117,7 +117,7 @@ pub fn run(
     let claude = project.root().join(".claude");
     for folder in [project.root(), &claude, &project.handoffs(), &project.copies(), &outbox::folder(project)]
     {
-        disk::sweep_drafts(folder, process::has_pid);
+        disk::sweep_drafts(folder, |pid| process::life_of(pid).is_gone());
     }
     let run_id = run.run_id.clone();
     let watchdog = Watchdog::start(last_resort(run, watcher.interrupts().clone()));

@@ -89,7 +89,7 @@ impl Client {
                 Err(_) => Some(Exit::default()),
             },
             // Not our child: how it ended the system tells only its parent.
-            Client::Adopted(known) => (!process::is_alive(*known)).then(Exit::default),
+            Client::Adopted(known) => process::life(*known).is_gone().then(Exit::default),
         }
     }
 

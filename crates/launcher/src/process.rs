@@ -1,79 +1,30 @@
 //! Processes: which are alive, which is which, and ending our own.
 
-use rustix::process::{
-    Pid, Signal, kill_process, kill_process_group, test_kill_process, test_kill_process_group,
-};
-use std::path::Path;
+use plimsoll_system::{has_argument, has_setting, others};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// The permanent identity of a process: pids are reused, a pid with its start time is not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Identity {
-    /// The process id.
-    pub pid: u32,
-    /// When it began, in the system's own ticks since boot.
-    pub started: u64,
-}
+pub use plimsoll_system::{Identity, Life, command_of, identity, ignored_signals, life, life_of, output_of};
 
-/// The identity of a running process.
-pub fn identity(pid: u32) -> Option<Identity> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold spaces and brackets: fields are counted behind its last bracket.
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    let is_zombie = fields.first() == Some(&"Z");
-    // Field 22 of proc(5)'s `stat`; the state, its field 3, is the first here.
-    let started = fields.get(19)?.parse().ok()?;
-    (!is_zombie).then_some(Identity { pid, started })
-}
-
-/// What a running process writes to as its standard output, also where that file has no name any more.
-pub fn output_of(pid: u32) -> std::path::PathBuf {
-    format!("/proc/{pid}/fd/1").into()
-}
-
-/// True while exactly this process lives.
+/// True while exactly this process is seen to live.
 pub fn is_alive(known: Identity) -> bool {
-    identity(known.pid) == Some(known)
-}
-
-/// True while any process has this pid.
-pub fn has_pid(pid: u32) -> bool {
-    // A process that has ended and was not waited for still takes signals; it has no identity.
-    to_pid(pid).is_some_and(|pid| test_kill_process(pid).is_ok()) && identity(pid).is_some()
+    life(known).is_alive()
 }
 
 /// The process that was started with this word among its arguments and this setting in its environment.
 /// A client whose `plimsoll run` died before it could note the pid is found so.
 pub fn find(argument: &str, setting: &str) -> Option<Identity> {
-    let found = others().filter(|pid| holds(*pid, "cmdline", argument) && holds(*pid, "environ", setting));
+    let is_it = |pid: &u32| has_argument(*pid, argument) && has_setting(*pid, setting);
     // The client's own children may carry the same words: the oldest is the client.
-    found.filter_map(identity).min_by_key(|found| (found.started, found.pid))
-}
-
-/// Every process but this one.
-fn others() -> impl Iterator<Item = u32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| *pid != std::process::id())
-}
-
-fn holds(pid: u32, file: &str, word: &str) -> bool {
-    let bytes = std::fs::read(Path::new("/proc").join(pid.to_string()).join(file)).unwrap_or_default();
-    bytes.split(|byte| *byte == 0).any(|entry| entry == word.as_bytes())
+    let found = others().into_iter().filter(is_it).filter_map(identity);
+    found.min_by_key(|found| (found.started, found.pid))
 }
 
 /// The processes that were started inside a session and outlived it: both settings are in their environment.
 pub fn left_behind(settings: [&str; 2]) -> Vec<Identity> {
-    let found = others().filter(|pid| settings.iter().all(|setting| holds(*pid, "environ", setting)));
-    found.filter_map(identity).collect()
-}
-
-/// What a running process was started as, for people; empty if that cannot be seen.
-pub fn command_of(pid: u32) -> String {
-    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let words = bytes.split(|byte| *byte == 0).map(String::from_utf8_lossy);
-    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    let is_it = |pid: &u32| settings.iter().all(|setting| has_setting(*pid, setting));
+    others().into_iter().filter(is_it).filter_map(identity).collect()
 }
 
 /// Lets the processes that a dead session left behind finish what they are writing, then ends them: two
@@ -147,17 +98,6 @@ fn to_pid(pid: u32) -> Option<Pid> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_process_is_known_by_pid_and_start_and_gone_when_it_ends() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let known = identity(child.id()).unwrap();
-        assert!(is_alive(known));
-        assert!(!is_alive(Identity { started: known.started + 1, ..known }));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(!is_alive(known));
-    }
 
     #[test]
     fn what_a_dead_session_left_behind_is_ended_and_nobody_else() {

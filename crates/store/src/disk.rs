@@ -43,11 +43,11 @@ pub fn read_text(path: &Path) -> Result<Option<String>, StoreError> {
 }
 
 /// Removes the drafts that killed programs left in a folder.
-pub fn sweep_drafts(folder: &Path, is_alive: impl Fn(u32) -> bool) {
+pub fn sweep_drafts(folder: &Path, is_gone: impl Fn(u32) -> bool) {
     // `Spot::draft_name` ends a name in the writer and a number: a draft of a living writer is still on its way.
     let writer = |name: &str| name.strip_suffix(DRAFT)?.rsplit('.').nth(1)?.parse().ok();
     for name in names(folder) {
-        if writer(&name).is_some_and(|pid| !is_alive(pid)) {
+        if writer(&name).is_some_and(&is_gone) {
             let _ = remove(&folder.join(name));
         }
     }
@@ -468,7 +468,7 @@ mod tests {
         for name in files {
             fs::write(folder.path().join(name), "x").unwrap();
         }
-        sweep_drafts(folder.path(), |pid| pid == 78);
+        sweep_drafts(folder.path(), |pid| pid != 78);
         assert_eq!(names(folder.path()), [".a.json.78.0.plimsoll-draft", ".x.plimsoll-draft", "a.77.0"]);
     }
 

@@ -97,21 +97,9 @@ fn is_contended(error: &std::io::Error) -> bool {
     error.raw_os_error() == fs2::lock_contended_error().raw_os_error()
 }
 
-/// The process that holds it, if the kernel tells.
+/// The process that holds it, if the system tells.
 pub fn holder(path: &Path) -> Option<u32> {
-    let inode = path.metadata().ok()?.ino();
-    let table = disk::read_text(Path::new("/proc/locks")).ok().flatten()?;
-    table.lines().find_map(|line| held_by(line, inode))
-}
-
-/// A line such as `1: FLOCK  ADVISORY  WRITE 714 fe:00:4227 0 EOF`; a waiting process has an arrow before the kind.
-fn held_by(line: &str, inode: u64) -> Option<u32> {
-    let mut words = line.split_whitespace().skip(1);
-    let kind = words.next()?;
-    let mut words = words.skip(2);
-    let (pid, file) = (words.next()?, words.next()?);
-    let same = kind == "FLOCK" && file.rsplit(':').next()?.parse() == Ok(inode);
-    if same { pid.parse().ok() } else { None }
+    plimsoll_system::lock_holder(path.metadata().ok()?.ino())
 }
 
 /// The name still belongs to the file that was opened. Nothing is opened by it: a plain look will do.
@@ -132,15 +120,6 @@ mod tests {
         assert!(error.to_string().contains("x.lock"), "{error}");
         drop(held);
         acquire(&path, Duration::ZERO).unwrap();
-    }
-
-    #[test]
-    fn the_kernel_tells_who_holds_a_lock() {
-        let line = "13: FLOCK  ADVISORY  WRITE 714 fe:00:4227 0 EOF";
-        assert_eq!((held_by(line, 4227), held_by(line, 227)), (Some(714), None));
-        assert_eq!(held_by("13: -> FLOCK  ADVISORY  WRITE 715 fe:00:4227 0 EOF", 4227), None);
-        assert_eq!(held_by("14: POSIX  ADVISORY  WRITE 714 fe:00:4227 0 EOF", 4227), None);
-        assert_eq!(held_by("", 4227), None);
     }
 
     #[test]

@@ -58,8 +58,8 @@ fn is_headless() -> bool {
 
 /// A session that still works in another terminal continues itself. After `/clear` the same client goes on with another.
 fn is_over(record: &SessionRecord, mine: Option<ClientProcess>) -> bool {
-    let is_alive =
-        |ClientProcess { pid, started }: ClientProcess| process::is_alive(Identity { pid, started });
+    let is_gone =
+        |ClientProcess { pid, started }: ClientProcess| process::life(Identity { pid, started }).is_gone();
     let client = record.start.client;
-    record.end.ended_at.is_some() || client.is_none_or(|client| Some(client) == mine || !is_alive(client))
+    record.end.ended_at.is_some() || client.is_none_or(|client| Some(client) == mine || is_gone(client))
 }

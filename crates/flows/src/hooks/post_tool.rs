@@ -188,7 +188,7 @@ fn is_orphaned(record: &SessionRecord) -> bool {
     let age = clock::moment(&claim.at).map(|at| (clock::now() - at).num_seconds());
     // The age too, and not only the pid, which may belong to another process by now.
     age.is_none_or(|age| !(0..CLAIM_LIFE_SECONDS).contains(&age))
-        || !plimsoll_launcher::process::has_pid(claim.pid)
+        || plimsoll_launcher::process::life_of(claim.pid).is_gone()
 }
 
 fn cancelled(call: &HookInvocation) -> HookResponse {

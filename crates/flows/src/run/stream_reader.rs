@@ -76,9 +76,9 @@ impl StreamReader {
     }
 
     /// The stream of a client that another process started: if its file is gone, what it still writes to.
-    pub(super) fn of_adopted(path: PathBuf, version: &str, writes_to: &Path) -> StreamReader {
+    pub(super) fn of_adopted(path: PathBuf, version: &str, writes_to: Option<&Path>) -> StreamReader {
         let mut follower = StreamReader::new(path, version);
-        follower.stream = follower.stream.or_else(|| Growing::open(writes_to));
+        follower.stream = follower.stream.or_else(|| Growing::open(writes_to?));
         follower
     }
 

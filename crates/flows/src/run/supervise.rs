@@ -24,7 +24,7 @@ impl Runner<'_> {
         let output = self.output(state, "jsonl");
         let mut follower = match &client {
             Client::Adopted(orphan) => {
-                StreamReader::of_adopted(output, &self.version, &process::output_of(orphan.pid))
+                StreamReader::of_adopted(output, &self.version, process::output_of(orphan.pid).as_deref())
             }
             Client::Started(..) => StreamReader::new(output, &self.version),
         };

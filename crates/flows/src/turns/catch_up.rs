@@ -4,7 +4,7 @@
 use crate::turns::capture::{CaptureLimits, Setting, Source, capture};
 use plimsoll_domain::SessionId;
 use plimsoll_domain::record::{ClientProcess, SessionRecord};
-use plimsoll_launcher::process::{Identity, is_alive};
+use plimsoll_launcher::process::{Identity, life};
 use plimsoll_policy::turns::EndOfInput;
 use plimsoll_store::{Project, StoreError, TurnLog, clock, disk, sessions, unsettled};
 use std::path::Path;
@@ -97,7 +97,7 @@ const FORGOTTEN: Duration = Duration::from_secs(30 * 24 * 3_600);
 
 /// True if the session has ended, or its client is known and gone: it was killed, and no SessionEnd will come.
 fn is_closed(record: &SessionRecord) -> bool {
-    let is_gone = |ClientProcess { pid, started }| !is_alive(Identity { pid, started });
+    let is_gone = |ClientProcess { pid, started }| life(Identity { pid, started }).is_gone();
     record.end.ended_at.is_some() || record.start.client.is_some_and(is_gone)
 }
 

@@ -1,7 +1,7 @@
 //! How far a log goes: written after each append, and made again from the log whenever it is not there. And how much of
 //! it a power cut may still take: a hook at work does not wait for the disk.
 
-use crate::{Durability, StoreError, boot, disk, sessions};
+use crate::{Durability, StoreError, disk, sessions};
 use plimsoll_domain::Timestamp;
 use plimsoll_domain::log_line::Header;
 use serde::{Deserialize, Serialize};
@@ -69,7 +69,7 @@ impl Head {
     /// True if the system has been started anew since the end was written: it may have holes.
     pub(super) fn is_in_doubt(&self) -> bool {
         let unsynced = self.unsynced.as_ref();
-        unsynced.is_some_and(|unsynced| boot::id().is_none_or(|boot| boot != unsynced.boot))
+        unsynced.is_some_and(|unsynced| plimsoll_system::boot().is_none_or(|boot| boot != unsynced.boot))
     }
 
     /// Takes note of a line that was added.

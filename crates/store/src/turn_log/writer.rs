@@ -5,7 +5,7 @@ use super::head::MERGED;
 use super::head::Unsynced;
 use super::{Head, NewRecord, TurnLog, blobs, pending, repair};
 use crate::lock::Lock;
-use crate::{Durability, StoreError, boot, disk, io};
+use crate::{Durability, StoreError, disk, io};
 use plimsoll_domain::log_line::{Header, line};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -117,8 +117,8 @@ impl Writer {
     const MOST_UNSYNCED: u64 = 4 * 1024 * 1024;
 
     fn leave(&mut self) -> Result<(), StoreError> {
-        let boot =
-            boot::id().filter(|_| self.head.bytes - self.synced.min(self.head.bytes) < Self::MOST_UNSYNCED);
+        let boot = plimsoll_system::boot()
+            .filter(|_| self.head.bytes - self.synced.min(self.head.bytes) < Self::MOST_UNSYNCED);
         match boot {
             _ if self.file.is_none() => Ok(()),
             None => self.settle(),

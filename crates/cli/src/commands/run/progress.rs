@@ -42,7 +42,7 @@ impl Style {
 /// A watcher that also counts Ctrl-C (and takes SIGTERM and SIGHUP for a request to end now).
 pub(crate) fn watcher(style: Style) -> std::io::Result<Box<dyn RunObserver>> {
     let interrupts = Interrupts::default();
-    let ignored = ignored_signals();
+    let ignored = plimsoll_launcher::process::ignored_signals();
     let bar = (style == Style::Bar).then(bar);
     // What was ignored when we were started (SIGHUP under nohup) stays ignored.
     for (signal, weight) in
@@ -65,16 +65,6 @@ pub(crate) fn watcher(style: Style) -> std::io::Result<Box<dyn RunObserver>> {
             Box::new(Lines { interrupts, bar, announced: Level::L0, has_workers: false })
         }
     })
-}
-
-/// The signals that were ignored when we were started, one bit each; none if the system does not report it.
-fn ignored_signals() -> u64 {
-    let status = plimsoll_store::disk::read_text(std::path::Path::new("/proc/self/status"))
-        .ok()
-        .flatten()
-        .unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 /// Counts a signal wherever the program is, and answers it: from another thread, for a reader who takes none of our output
