@@ -175,8 +175,15 @@ fn red_results_and_questions_come_back_and_an_item_without_a_change_lands_too() 
     let mut world = world(items);
     let model = start(&mut world, hard);
     let verify = "test ! -e done/3.txt || test ! -e done/4.txt || test -e both.txt";
-    let finished = run(&world, &["3", "--verify", verify]);
+    let told = world.home().join("told.jsonl");
+    let script = format!("#!/bin/sh\ncat >> {0}\necho >> {0}\n", told.display());
+    let notify = world.write_program(world.home().join("notify.sh"), &script).display().to_string();
+    let finished = run(&world, &["3", "--verify", verify, "--notify", &notify]);
     assert_eq!(finished.code, Some(7), "{finished:?}");
+    let told = world.read(told);
+    for (event, count) in [("question", 1), ("ended", 1), ("paused", 0)] {
+        assert_eq!(told.matches(&format!("\"event\":\"{event}\"")).count(), count, "{event}: {told}");
+    }
     assert!(finished.stderr.contains("plimsoll answer 1 'your answer'"), "{finished:?}");
     let back = reasons(&world);
     let red = "with what others have merged meanwhile, `test";
@@ -498,6 +505,7 @@ fn a_second_run_is_refused_a_limit_pauses_all_and_the_users_branch_gets_everythi
         second.code == Some(1) && second.stderr.contains("another `plimsoll run` is active"),
         "{second:?}"
     );
+    world.wait_until(LIMIT, || world.json(STATE)["status"] == "paused", "all pause");
     let finished = running.wait(LIMIT);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stdout.contains("paused until"), "{finished:?}");

@@ -1,6 +1,8 @@
 //! Puts results together: rebased onto the branch's end in a worktree that nobody works in, verified there, and landed by
 //! moving the branch from where it was seen. It runs in a thread of its own, because verify commands take long.
 
+mod refusal;
+
 use crate::run::verify::verify;
 use crate::workers::board::{BEGUN_BEFORE, ticks};
 use crate::workers::ground::ITEM_PLAN;
@@ -8,7 +10,7 @@ use crate::workers::table::{Table, moment};
 use crate::workers::tree::Trees;
 use plimsoll_domain::board::Stage;
 use plimsoll_domain::journal::{JournalEvent, Landed, SentBack};
-use plimsoll_domain::text::{clip, clip_middle, one_line};
+use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::workers::Workers;
 use plimsoll_domain::{RunState, Settings, TodoList, plan_edit};
 use plimsoll_launcher::branch::check_worktrees;
@@ -17,13 +19,12 @@ use plimsoll_launcher::worktree::{self, Rebased, WorktreeError};
 use plimsoll_policy::workers::queue::{self, Bench};
 use plimsoll_policy::workers::{become_merger, land, offered, refuse, settle};
 use plimsoll_store::{Durability, Project, StoreError, disk};
-use std::path::{Path, PathBuf};
+use refusal::Refusal;
+use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 
 /// The one merger of a local board.
 const NAME: &str = "merger";
-/// How much of each difference the next session is told.
-const DIFFERENCE: usize = 60_000;
 /// How much of git's words, or of a command's output, stands in its notes.
 const NOTE: usize = 350;
 
@@ -144,14 +145,13 @@ impl<'a> Merger<'a> {
                 self.send_back(
                     &now,
                     item,
-                    &conflict(&self.trees.ground.repository, &now, item, &self.end, &files, &words),
+                    &Refusal::conflict(&self.trees.ground.repository, &now, item, &self.end, &files, &words),
                     None,
                 )?;
                 return Ok(false);
             }
             Err(WorktreeError::Refused { why, .. }) => {
-                let back =
-                    Refusal { reason: format!("git refuses: {}", clip(&one_line(&why), NOTE)), whole: why };
+                let back = Refusal::by_git(&why);
                 self.send_back(&now, item, &back, None)?;
                 return Ok(false);
             }
@@ -234,38 +234,6 @@ fn note_passed(workers: &mut Workers, passed: &[String]) {
     }
 }
 
-/// Why an item goes back: in a line, and whole.
-struct Refusal {
-    reason: String,
-    whole: String,
-}
-
-fn conflict(
-    repository: &Path,
-    now: &Workers,
-    item: usize,
-    onto: &str,
-    files: &[String],
-    words: &str,
-) -> Refusal {
-    let (row, work) = (&now.board.items[item], &now.works[item]);
-    let branch = now.branch(item, row.epoch);
-    let ours = worktree::difference(repository, &work.beyond, &branch, &[], DIFFERENCE);
-    let theirs = worktree::difference(repository, &work.beyond, onto, files, DIFFERENCE);
-    let named = clip(&one_line(&files.join(", ")), NOTE / 2);
-    Refusal {
-        reason: format!(
-            "it does not fit onto what others have merged meanwhile (conflict in {named}); its commits are {}..{branch}",
-            work.beyond
-        ),
-        whole: format!(
-            "# Why this work was not merged\n\nIt conflicts with what has been merged meanwhile, in: {}\n\nThis worktree begins at what has been merged. The earlier work on the item is on the branch {branch} (`git log -p {}..{branch}`). Bring it over so that nothing of either side is lost.\n\n## What git said\n\n{words}\n\n## The earlier work on this item\n\n{ours}\n\n## What others have merged since it began, in these files\n\n{theirs}\n",
-            files.join(", "),
-            work.beyond
-        ),
-    }
-}
-
 impl Bench for Merger<'_> {
     type Error = MergeError;
 
@@ -334,22 +302,8 @@ impl Bench for Merger<'_> {
     fn refuse(&mut self, item: usize, output: &str) -> Result<(), MergeError> {
         let now = self.table.now();
         let bare = self.stacked.iter().find(|one| one.item == item).map(|one| one.bare.clone());
-        let refusal = Refusal {
-            reason: format!(
-                "with what others have merged meanwhile, {}",
-                clip_middle(&one_line(output), NOTE)
-            ),
-            whole: format!(
-                "# Why this work was not merged\n\nPut together with what others have merged meanwhile, it fails:\n\n{output}\n\nThis worktree has both. Repair it here.\n\n## The work on this item\n\n{}\n",
-                worktree::difference(
-                    &self.trees.ground.repository,
-                    &self.tip,
-                    bare.as_deref().unwrap_or(&self.end),
-                    &[],
-                    DIFFERENCE
-                )
-            ),
-        };
+        let repository = &self.trees.ground.repository;
+        let refusal = Refusal::red(repository, &self.tip, bare.as_deref().unwrap_or(&self.end), output);
         let start = bare.map(|bare| (bare, self.tip.clone()));
         self.send_back(&now, item, &refusal, start)
     }

@@ -203,9 +203,13 @@ impl<'scope> Scheduler<'scope, '_> {
                 until: Some(clock::stamp(until)),
                 reason: reason.to_owned(),
             };
-            if let Some(state) = state_file::load(self.project, Some(&self.run.run_id))?
-                && pauses <= 1
-            {
+            self.is_paused = true;
+            let state =
+                state_file::update(self.project, Some(&self.run.run_id), Durability::Durable, |state| {
+                    state.lifecycle.wait(Some(clock::stamp(until)));
+                    state.clone()
+                })?;
+            if let (Some(state), true) = (state, pauses <= 1) {
                 notify(self.project, &state, &verdict);
             }
         }

@@ -1,0 +1,62 @@
+//! Why an item goes back to its branch: in a line for its notes, and whole in a file that its next session reads.
+
+use super::NOTE;
+use plimsoll_domain::text::{clip, clip_middle, one_line};
+use plimsoll_domain::workers::Workers;
+use plimsoll_launcher::worktree;
+use std::path::Path;
+
+/// How much of each difference the next session is told.
+const DIFFERENCE: usize = 60_000;
+
+/// Why, in both forms.
+pub(super) struct Refusal {
+    pub(super) reason: String,
+    pub(super) whole: String,
+}
+
+impl Refusal {
+    /// Git or a hook refuses, and there is no conflict.
+    pub(super) fn by_git(why: &str) -> Refusal {
+        Refusal { reason: format!("git refuses: {}", clip(&one_line(why), NOTE)), whole: why.to_owned() }
+    }
+
+    /// Put together with what others have merged, a verify command fails.
+    pub(super) fn red(repository: &Path, tip: &str, end: &str, output: &str) -> Refusal {
+        let work = worktree::difference(repository, tip, end, &[], DIFFERENCE);
+        Refusal {
+            reason: format!(
+                "with what others have merged meanwhile, {}",
+                clip_middle(&one_line(output), NOTE)
+            ),
+            whole: format!(
+                "# Why this work was not merged\n\nPut together with what others have merged meanwhile, it fails:\n\n{output}\n\nThis worktree has both. Repair it here.\n\n## The work on this item\n\n{work}\n"
+            ),
+        }
+    }
+
+    /// It does not fit onto what others have merged.
+    pub(super) fn conflict(
+        repository: &Path,
+        now: &Workers,
+        item: usize,
+        onto: &str,
+        files: &[String],
+        words: &str,
+    ) -> Refusal {
+        let beyond = &now.works[item].beyond;
+        let branch = now.branch(item, now.board.items[item].epoch);
+        let ours = worktree::difference(repository, beyond, &branch, &[], DIFFERENCE);
+        let theirs = worktree::difference(repository, beyond, onto, files, DIFFERENCE);
+        let files = files.join(", ");
+        let named = clip(&one_line(&files), NOTE / 2);
+        Refusal {
+            reason: format!(
+                "it does not fit onto what others have merged meanwhile (conflict in {named}); its commits are {beyond}..{branch}"
+            ),
+            whole: format!(
+                "# Why this work was not merged\n\nIt conflicts with what has been merged meanwhile, in: {files}\n\nThis worktree begins at what has been merged. The earlier work on the item is on the branch {branch} (`git log -p {beyond}..{branch}`). Bring it over so that nothing of either side is lost.\n\n## What git said\n\n{words}\n\n## The earlier work on this item\n\n{ours}\n\n## What others have merged since it began, in these files\n\n{theirs}\n"
+            ),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! An item is taken, its worktree prepared and its run started; or it could not be done.
+
+use super::means::{Means, means};
+use super::{Closing, STAGGER, Scheduler, followed};
+use crate::workers::board::item_plan;
+use crate::workers::child::{self, Start};
+use crate::workers::slot::{Slot, Stage};
+use crate::workers::table::moment;
+use crate::workers::tree::Wanted;
+use crate::workers::{WorkersError, task_path};
+use plimsoll_domain::journal::{JournalEvent, SentBack, WorkerBegan};
+use plimsoll_launcher::worktree;
+use plimsoll_policy::workers::{Claim, Outlook, claim, fail, outlook, renew};
+use plimsoll_store::{Durability, state_file};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+impl<'scope> Scheduler<'scope, '_> {
+    /// True if a worker may begin now: then the next one waits.
+    pub(super) fn takes_its_turn(&mut self, worker: usize) -> bool {
+        if self.proven.contains(&worker) {
+            return true;
+        }
+        let is_soon = self.begun.is_some_and(|begun| begun.elapsed() < STAGGER);
+        if !is_soon {
+            self.begun = Some(Instant::now());
+            self.proven.insert(worker);
+        }
+        !is_soon
+    }
+
+    pub(super) fn prepare(&mut self, mut slot: Slot<'scope>) -> Result<Slot<'scope>, WorkersError> {
+        let now = self.table.now();
+        let Claim { item, epoch } = slot.claim;
+        let wanted = Wanted {
+            item,
+            worker: slot.worker,
+            branch: now.branch(item, epoch),
+            begins_at: now.works[item].start.clone(),
+            plan: item_plan(self.project, &now, item)?,
+        };
+        // No session is at work yet: the first Ctrl-C is enough.
+        let (trees, interrupts, cut) = (self.trees, self.interrupts.clone(), Arc::clone(&self.cut));
+        let give_up = move || interrupts.count() > 0 || cut.load(Ordering::Relaxed);
+        let handle = self.scope.spawn(move || trees.prepare(&wanted, &give_up));
+        slot.stage = Stage::Preparing(handle);
+        Ok(slot)
+    }
+
+    /// The state says that the pause is over, as soon as a worker begins.
+    fn end_pause(&mut self) -> Result<(), WorkersError> {
+        if std::mem::take(&mut self.is_paused) {
+            state_file::update(self.project, Some(&self.run.run_id), Durability::Durable, |state| {
+                state.lifecycle.go_on();
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Starts the item's run, if there is money for it; one that waits for money comes again.
+    pub(super) fn start(&mut self, slot: Slot<'scope>) -> Result<Option<Slot<'scope>>, WorkersError> {
+        let now = self.table.now();
+        let Claim { item, epoch } = slot.claim;
+        let others = self.slots.iter().flatten().map(|slot| slot.claim.item).filter(|other| *other != item);
+        let (cost_usd, tokens, sessions) =
+            match means(self.run, &now, item, &others.collect::<Vec<_>>(), self.count()) {
+                Means::Enough { cost_usd, tokens, sessions } => (cost_usd, tokens, sessions),
+                Means::Later => return Ok(Some(slot)),
+                Means::None(status, reason) => {
+                    self.closing.get_or_insert(Closing::Stop(status, reason));
+                    return Ok(Some(slot));
+                }
+            };
+        self.end_pause()?;
+        let tree = self.trees.of_item(item);
+        let project = self.trees.project(&tree);
+        let (output, errors) = child::outputs(self.project, self.run, item, epoch);
+        let task = task_path(self.project, self.run).unwrap_or_default();
+        let start = Start {
+            run: self.run,
+            client: &self.options.client,
+            project: &project,
+            worker: slot.worker,
+            item: &now.board.items[item].text,
+            verify: &now.passed,
+            task: &task,
+            sessions,
+            cost_usd,
+            tokens,
+            output: &output,
+            errors: &errors,
+        };
+        // A kill before the process is written down leaves one that holds the lock of its worktree: it is found by that.
+        let client = match start.start() {
+            Ok(client) => client,
+            Err(error) => return self.failed(&slot, &error.to_string()).map(|()| None),
+        };
+        let known = client.identity();
+        self.table.change(|workers| {
+            let work = &mut workers.works[item];
+            work.pid = known.map(|known| known.pid);
+            work.process_started = known.map_or(0, |known| known.started);
+            work.allowance_usd = cost_usd;
+        })?;
+        self.note(JournalEvent::WorkerBegan(WorkerBegan {
+            worker: slot.worker,
+            item: now.board.items[item].text.clone(),
+            number: item + 1,
+            attempt: epoch,
+            folder: tree.display().to_string(),
+        }))?;
+        Ok(Some(Slot { stage: Stage::AtWork(client), asked: 0, ..slot }))
+    }
+
+    /// The item's run could not do it: it is tried again, or set aside.
+    pub(super) fn failed(&mut self, slot: &Slot<'_>, reason: &str) -> Result<(), WorkersError> {
+        let item = slot.claim.item;
+        let tree = self.trees.of_item(item);
+        let is_ours = self.trees.is_ours(&tree);
+        let head = is_ours.then(|| followed::keep_work(&self.trees.project(&tree))).flatten();
+        let is_set_aside = self.table.change(|workers| {
+            let _ = fail(&mut workers.board, slot.claim, reason);
+            workers.works[item].pid = None;
+            // What it has committed is where the next attempt begins.
+            if let Some(head) = head {
+                workers.works[item].start = head;
+            }
+            matches!(workers.board.items[item].stage, plimsoll_domain::board::Stage::Aside { .. })
+        })?;
+        let text = self.table.now().board.items[item].text.clone();
+        let (item, reason) = (text, reason.to_owned());
+        self.note(JournalEvent::SentBack(SentBack { item, reason, is_set_aside }))
+    }
+
+    /// Takes the next item, if a worker is free.
+    pub(super) fn take_up(&mut self) -> Result<(), WorkersError> {
+        let free = (0..self.count()).find(|place| self.slots[*place].is_none());
+        let (Some(place), None) = (free, &self.closing) else { return Ok(()) };
+        if outlook(&self.table.now().board, moment()) != Outlook::Free || !self.takes_its_turn(place + 1) {
+            return Ok(());
+        }
+        let held: Vec<Claim> = self.slots.iter().flatten().map(|slot| slot.claim).collect();
+        let target = self.table.now().target;
+        let tip = worktree::end_of(&self.trees.ground.repository, &target).unwrap_or_default();
+        let taken = self.table.change(|workers| {
+            for held in held {
+                // One that is fenced has landed: its run is ended when it is tidied up.
+                let _ = renew(&mut workers.board, held, moment());
+            }
+            let claim = claim(&mut workers.board, &format!("worker {}", place + 1), moment())?;
+            let work = &mut workers.works[claim.item];
+            work.before += std::mem::take(&mut work.now);
+            work.worker = place + 1;
+            work.pid = None;
+            if work.start.is_empty() {
+                (work.start, work.beyond) = (tip.clone(), tip);
+            }
+            Some(claim)
+        })?;
+        let Some(claim) = taken else { return Ok(()) };
+        let slot = Slot { worker: place + 1, claim, stage: Stage::Waiting, asked: 0, percent: None };
+        self.slots[place] = Some(self.prepare(slot)?);
+        Ok(())
+    }
+}

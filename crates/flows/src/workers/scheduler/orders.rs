@@ -1,0 +1,66 @@
+//! What the user orders while workers work, what they have used, and what that ends.
+
+use super::{Closing, FILES_INTERVAL, Scheduler, followed};
+use crate::run::lifecycle::StartError;
+use crate::workers::board::{show, take_answers};
+use crate::workers::{WorkersError, child};
+use plimsoll_domain::{RunState, Status, Verdict};
+use plimsoll_store::{clock, state_file};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+impl<'scope> Scheduler<'scope, '_> {
+    /// Orders of the user, and what was used.
+    pub(super) fn hear(&mut self) -> Result<(), WorkersError> {
+        let interrupts = self.interrupts.count();
+        if interrupts > 0 && self.closing.is_none() {
+            self.closing = Some(Closing::Interrupted);
+        }
+        if self.looked.is_none_or(|looked| looked.elapsed() >= FILES_INTERVAL) {
+            self.looked = Some(Instant::now());
+            self.look_at_files()?;
+        }
+        let is_cancelled = self.closing == Some(Closing::Cancelled);
+        self.cut.fetch_or(is_cancelled, Ordering::Relaxed);
+        let times = if interrupts >= 2 || is_cancelled { 2 } else { usize::from(self.closing.is_some()) };
+        self.slots.iter_mut().flatten().for_each(|slot| slot.ask_to_end(times));
+        Ok(())
+    }
+
+    pub(super) fn look_at_files(&mut self) -> Result<(), WorkersError> {
+        for slot in self.slots.iter_mut().flatten() {
+            let project = self.trees.project(&self.trees.of_item(slot.claim.item));
+            slot.percent = followed::percent(&project);
+            let used = child::used(&project);
+            let is_at_work = slot.process().is_some();
+            self.table.touch(|workers| {
+                if is_at_work {
+                    workers.works[slot.claim.item].now = used;
+                }
+            });
+        }
+        let gone = || StartError::NoRun(self.project.root().display().to_string());
+        let state = state_file::load(self.project, Some(&self.run.run_id))?.ok_or_else(gone)?;
+        if state.lifecycle.status() == Status::Cancelled {
+            self.closing = Some(Closing::Cancelled);
+        }
+        if take_answers(self.project, self.table)? {
+            show(self.project, self.run, self.table)?;
+        }
+        self.look_at_limits(state);
+        Ok(())
+    }
+
+    /// Sessions that are at work when a limit is reached come to their end.
+    pub(super) fn look_at_limits(&mut self, mut state: RunState) {
+        let (used, most) = (self.table.now().used(), self.run.options.max_iterations);
+        (state.spent.cost_usd, state.spent.tokens) = (used.cost_usd, used.tokens);
+        let spent = match plimsoll_policy::bounds::spent(&state, &clock::stamp(clock::now())) {
+            Some(Verdict::Stop { status, reason }) => Some(Closing::Stop(status, reason)),
+            Some(Verdict::Pause { .. } | Verdict::Continue { .. }) | None => None,
+        };
+        let sessions = || Closing::Stop(Status::MaxIterations, format!("{} sessions used", used.sessions));
+        let reached = spent.or_else(|| (used.sessions >= most).then(sessions));
+        self.closing = self.closing.take().or(reached);
+    }
+}
