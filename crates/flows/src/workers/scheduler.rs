@@ -71,6 +71,8 @@ pub(super) struct Scheduler<'scope, 'env> {
     begun: Option<Instant>,
     /// Workers that have begun since the last pause.
     proven: BTreeSet<usize>,
+    /// Items whose worktrees have to stay, and that were named.
+    kept: BTreeSet<usize>,
     /// True while a pause holds all workers.
     is_paused: bool,
     /// When files were looked at last.
@@ -109,6 +111,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             news: channel(),
             begun: None,
             proven: BTreeSet::new(),
+            kept: BTreeSet::new(),
             is_paused: false,
             looked: None,
             closing: None,

@@ -222,7 +222,8 @@ impl<'scope> Scheduler<'scope, '_> {
         let now = self.table.now();
         for (item, row) in now.board.items.iter().enumerate() {
             let tree = self.trees.of_item(item);
-            if row.stage != BoardStage::Merged || !plimsoll_store::disk::exists(&tree) {
+            let is_due = row.stage == BoardStage::Merged && !self.kept.contains(&item);
+            if !is_due || !plimsoll_store::disk::exists(&tree) {
                 continue;
             }
             let project = self.trees.project(&tree);
@@ -241,6 +242,7 @@ impl<'scope> Scheduler<'scope, '_> {
                         tree.display()
                     );
                     self.watcher.tell(&Progress::Note(words));
+                    self.kept.insert(item);
                 }
             }
         }
