@@ -208,6 +208,32 @@ fn red_results_and_questions_come_back_and_an_item_without_a_change_lands_too() 
     world.command("sh", &["-c", verify]).run().expect_success();
 }
 
+#[test]
+fn what_breaks_the_check_of_an_item_that_is_merged_comes_back() {
+    let mut world = world("# Plan\n\n- [ ] Item 1 (verify: test -e one)\n- [ ] Item 2 (after: 1)\n");
+    let model = start(&mut world, |turn| {
+        let item = turn.item.clone().unwrap_or_default();
+        let number = number(&item);
+        let own = format!("mkdir -p done && echo '{item}' > done/{number}.txt");
+        let was_refused = turn.saw("An earlier session did this item, and it was not merged");
+        does(
+            turn,
+            &match (number.as_str(), was_refused) {
+                ("1", _) => format!("{own} && touch one"),
+                (_, false) => format!("{own} && git rm -q one"),
+                (_, true) => "touch one".to_owned(),
+            },
+        )
+    });
+    let finished = run(&world, &["2", "--plan-verify"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let back = reasons(&world);
+    assert!(back.len() == 1 && back[0].contains("`test -e one` exited with 1"), "{back:?}");
+    assert_landed_once(&world, &model, &["1", "2"]);
+    assert_eq!(merged(&world, "one"), "");
+    assert_tidy(&world, &[]);
+}
+
 // ---- kills ----
 
 /// A hook of the repository that kills the run when its branch is about to move, or has moved; once.

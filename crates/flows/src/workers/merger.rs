@@ -8,7 +8,7 @@ use crate::workers::board::{BEGUN_BEFORE, ticks};
 use crate::workers::ground::ITEM_PLAN;
 use crate::workers::table::{Table, moment};
 use crate::workers::tree::Trees;
-use plimsoll_domain::board::Stage;
+use plimsoll_domain::board::{BoardItem, Stage};
 use plimsoll_domain::journal::{JournalEvent, Landed, SentBack};
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::workers::Workers;
@@ -16,6 +16,7 @@ use plimsoll_domain::{RunState, Settings, TodoList, plan_edit};
 use plimsoll_launcher::branch::check_worktrees;
 use plimsoll_launcher::git;
 use plimsoll_launcher::worktree::{self, Rebased, WorktreeError};
+use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_policy::workers::queue::{self, Bench};
 use plimsoll_policy::workers::{become_merger, land, offered, refuse, settle};
 use plimsoll_store::{Durability, Project, StoreError, disk};
@@ -124,6 +125,22 @@ impl<'a> Merger<'a> {
         let passed = std::mem::take(&mut self.passed);
         self.table.change(|workers| note_passed(workers, &passed))?;
         Ok(())
+    }
+
+    /// What is run on a result, and what of it must pass: what has passed on the branch, and the checks that the user allowed of
+    /// items that are merged or are in the result.
+    fn commands(&self) -> (Vec<String>, Vec<String>) {
+        let now = self.table.now();
+        let is_in = |(place, row): &(usize, &BoardItem)| {
+            row.stage == Stage::Merged || self.stacked.iter().any(|one| one.item == *place)
+        };
+        let items = now.board.items.iter().enumerate().filter(is_in);
+        let checks: Vec<String> =
+            items.filter_map(|(_, row)| Some(self.run.check_of(&row.text)?.command.clone())).collect();
+        let mut commands = self.run.options.verify.clone();
+        commands.extend(checks.iter().filter(|check| !self.run.options.verify.contains(check)).cloned());
+        commands.dedup();
+        (commands, now.passed.into_iter().chain(checks).collect())
     }
 
     fn project(&self) -> Project {
@@ -261,13 +278,14 @@ impl Bench for Merger<'_> {
     }
 
     fn verify(&mut self) -> Result<Option<String>, MergeError> {
-        let must = self.table.now().passed;
-        let commands = &self.run.options.verify;
-        let outcomes = verify(&self.project(), self.settings, self.run, commands, &self.give_up);
+        let (commands, must) = self.commands();
+        let outcomes = verify(&self.project(), self.settings, self.run, &commands, &self.give_up);
         if outcomes.len() < commands.len() || outcomes.iter().any(|outcome| outcome.is_undecided) {
             return Err(MergeError::GivenUp);
         }
-        let passed = outcomes.iter().filter(|outcome| outcome.passed);
+        // What the user wants of every item; an item's check is run for its own tick, and here.
+        let is_of_all = |outcome: &&VerifyOutcome| self.run.options.verify.contains(&outcome.command);
+        let passed = outcomes.iter().filter(|outcome| outcome.passed).filter(is_of_all);
         self.passed = passed.map(|outcome| outcome.command.clone()).collect();
         let red = outcomes.iter().find(|outcome| !outcome.passed && must.contains(&outcome.command));
         Ok(red.map(|outcome| format!("`{}` {}", one_line(&outcome.command), outcome.words)))
