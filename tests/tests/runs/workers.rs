@@ -309,11 +309,12 @@ fn a_run_that_is_killed_as_it_makes_a_worktree_or_commits_what_was_left_goes_on(
 fn a_worker_whose_run_is_killed_goes_on_with_its_item() {
     let mut world = world(TWO);
     let model = start(&mut world, |turn| match turn.step {
-        0 => honest(turn).delay(Duration::from_secs(3)),
-        _ => honest(turn),
+        0 => honest(turn),
+        // It has ticked its item when its run is killed.
+        _ => honest(turn).delay(Duration::from_secs(3)),
     });
     let running = begin(&world, &["2"]);
-    world.wait_until(LIMIT, || model.main_requests().len() >= 2, "both work");
+    world.wait_until(LIMIT, || model.main_requests().len() >= 2, "the first has ticked its item");
     let record = record(&world);
     let pid = record["works"][0]["pid"].as_u64().expect("a process").to_string();
     world.command("kill", &["-9", &pid]).run().expect_success();

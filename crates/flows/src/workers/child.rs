@@ -76,18 +76,7 @@ impl Start<'_> {
     pub(super) fn start(&self) -> Result<Client, ChildError> {
         let program = environment::own_directory().ok_or(ChildError::NoProgram)?.join("plimsoll");
         let known = state_file::load(self.project, None)?;
-        let goes_on = known.as_ref().is_some_and(|known| {
-            let status = known.lifecycle.status();
-            let ended_for_a_while = matches!(
-                status,
-                Status::Blocked
-                    | Status::Budget
-                    | Status::MaxIterations
-                    | Status::Deadline
-                    | Status::FatalError
-            );
-            !status.is_over() || ended_for_a_while
-        });
+        let goes_on = known.as_ref().is_some_and(|known| goes_on(known.lifecycle.status()));
         let arguments = if goes_on { self.resume() } else { self.begin()? };
         Ok(client::start(Launch {
             program: &program,
@@ -154,6 +143,24 @@ impl Start<'_> {
 
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// True for a run that is continued, and not begun anew.
+fn goes_on(status: Status) -> bool {
+    match status {
+        Status::Running | Status::Paused => true,
+        Status::Blocked | Status::Budget | Status::MaxIterations | Status::Deadline | Status::FatalError => {
+            true
+        }
+        Status::Completed | Status::CircuitBreaker | Status::Cancelled => false,
+    }
+}
+
+/// True if an item's run goes on with the plan that it has: with its ticks and its notes. One that waits for an answer is given that.
+pub(super) fn keeps_plan(project: &Project) -> bool {
+    let state = state_file::load(project, None).ok().flatten();
+    let status = state.map(|state| state.lifecycle.status());
+    status.is_some_and(|status| goes_on(status) && status != Status::Blocked)
 }
 
 /// What an item's run has used, and how full its session is.

@@ -122,7 +122,8 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
     /// To the end; answers with the exit code.
     pub(super) fn run(mut self) -> Result<u8, WorkersError> {
         let ended = self.work();
-        if ended.is_err() {
+        if let Err(error) = &ended {
+            self.watcher.tell(&Progress::Failed { error: error.to_string() });
             // What is at work ends with its session; the next `--resume` finds it.
             self.cut.store(true, Ordering::Relaxed);
             self.slots.iter_mut().flatten().for_each(|slot| slot.ask_to_end(1));

@@ -57,6 +57,8 @@ pub(super) struct Wanted {
     pub(super) begins_at: String,
     /// The item with its notes, questions and answers.
     pub(super) plan: Item,
+    /// True where the item's run goes on with the plan that it has.
+    pub(super) keeps_plan: bool,
 }
 
 /// The folder of a run's worktrees; none without a home.
@@ -140,7 +142,16 @@ impl Trees {
     /// Writes the plan of an item's own run.
     pub(super) fn write_plan(&self, wanted: &Wanted) -> Result<(), StoreError> {
         let project = self.project(&self.of_item(wanted.item));
-        let plan = TodoList { items: vec![wanted.plan.clone()] }.render();
+        let known = disk::read_text(&project.root().join(ITEM_PLAN))?;
+        if known.is_some() && wanted.keeps_plan {
+            return Ok(());
+        }
+        // What earlier sessions noted stays.
+        let known = TodoList::parse(&known.unwrap_or_default()).items.into_iter().next().unwrap_or_default();
+        let mut item = wanted.plan.clone();
+        let new = known.notes.into_iter().filter(|note| !item.notes.contains(note)).collect::<Vec<_>>();
+        item.notes.splice(0..0, new);
+        let plan = TodoList { items: vec![item] }.render();
         disk::replace(&project.root().join(ITEM_PLAN), plan.as_bytes(), Durability::Durable)
     }
 

@@ -39,6 +39,7 @@ impl<'scope> Scheduler<'scope, '_> {
             branch: now.branch(item, epoch),
             begins_at: now.works[item].start.clone(),
             plan: item_plan(self.project, &now, item)?,
+            keeps_plan: child::keeps_plan(&self.trees.project(&self.trees.of_item(item))),
         };
         // No session is at work yet: the first Ctrl-C is enough.
         let (trees, interrupts, cut) = (self.trees, self.interrupts.clone(), Arc::clone(&self.cut));

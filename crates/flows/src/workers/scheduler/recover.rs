@@ -14,11 +14,17 @@ use plimsoll_policy::workers::Claim;
 impl<'scope> Scheduler<'scope, '_> {
     /// The worktree in which results come together, and what passes there.
     pub(super) fn begin(&mut self) -> Result<(), WorkersError> {
-        let give_up = self.give_up();
+        // No session is at work yet: the first Ctrl-C is enough.
+        let interrupts = self.interrupts.clone();
+        let give_up = move || interrupts.count() > 0;
         let mut merger = self.merger(&give_up);
         let broken = |error: MergeError| WorkersError::NothingLearned(error.to_string());
         let tip = merger.settle().map_err(broken)?;
         let prepared = self.trees.prepare_merger(&tip, &give_up);
+        if self.interrupts.count() > 0 {
+            self.closing = Some(Closing::Interrupted);
+            return Ok(());
+        }
         prepared.map_err(|error| WorkersError::NoMerger(error.to_string()))?;
         let verify = &self.run.options.verify;
         if !verify.is_empty() && self.table.now().passed.is_empty() {
