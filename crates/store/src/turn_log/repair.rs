@@ -1,6 +1,6 @@
 //! Repairing a log's end before anything is added: a kill or a power cut may have torn the last line.
 
-use super::{Forwards, Head, LineStart, NewRecord, RawLine, TurnLog, blobs};
+use super::{Forwards, Head, LineStart, NewRecord, RawLine, TurnLog, Unsynced, blobs};
 use crate::{Durability, StoreError, disk};
 use plimsoll_domain::log_line::{LogLine, RecordKind};
 use plimsoll_domain::turn::record::blobs_of;
@@ -21,7 +21,15 @@ pub(super) fn repair(log: &TurnLog) -> Result<(Head, Vec<NewRecord>), StoreError
     sweep(log);
     // A head beyond the end: the end was cut off, or the log is another one. Then all of it is read.
     let start = known.clone().filter(|head| head.bytes <= size && !is_in_doubt).unwrap_or_default();
-    let (head, torn) = read_on(log, start, doubted_from(log, known.as_ref()))?;
+    let doubted_from = doubted_from(log, known.as_ref());
+    let (mut head, torn) = read_on(log, start, doubted_from)?;
+    // What a writer that was killed has left is not on the disk; what the system has read after it was started is.
+    let from = if known.is_some() { doubted_from } else { 0 };
+    head.unsynced = (!is_in_doubt && head.bytes > from).then(|| Unsynced {
+        from,
+        boot: plimsoll_system::boot().unwrap_or_default(),
+        has_pieces: true,
+    });
     let mut records = Vec::new();
     if let Some(offset) = torn {
         quarantine(log, offset)?;
@@ -55,7 +63,6 @@ fn doubted_from(log: &TurnLog, known: Option<&Head>) -> u64 {
 /// read is torn only if nothing comes after it; else it stays, and `verify` names it.
 fn read_on(log: &TurnLog, mut head: Head, doubted_from: u64) -> Result<(Head, Option<u64>), StoreError> {
     let mut unreadable: Option<RawLine> = None;
-    head.unsynced = None;
     for line in Forwards::open(&log.path(), LineStart { line: 0, offset: head.bytes })? {
         let line = line?;
         if let Some(inner) = unreadable.take() {

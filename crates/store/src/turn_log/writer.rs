@@ -2,8 +2,7 @@
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
 use super::head::MERGED;
-use super::head::Unsynced;
-use super::{Head, NewRecord, TurnLog, blobs, pending, repair};
+use super::{Head, NewRecord, TurnLog, Unsynced, blobs, pending, repair};
 use crate::lock::Lock;
 use crate::{Durability, StoreError, disk, io};
 use plimsoll_domain::log_line::{Header, line};
