@@ -143,8 +143,8 @@ pub fn contains(repository: &Path, end: &str, commit: &str) -> bool {
     git::git(repository, &["merge-base", "--is-ancestor", commit, end]).succeeded()
 }
 
-/// Begins a new branch at a commit in a worktree that is there: its files that git ignores stay. Where the branch is there already
-/// and has gone on, somebody works on it, or beside it: everything stays as it is.
+/// Begins a new branch at a commit in a worktree that is there: its files that git ignores stay. Where the worktree has come further
+/// than that commit, or the branch is there already and has gone on, somebody works on it, or beside it: everything stays as it is.
 pub fn switch_new(folder: &Path, branch: &str, commit: &str) -> Result<(), WorktreeError> {
     let now = git::git(folder, &["symbolic-ref", "--quiet", "HEAD"]);
     if git::text(&now) == format!("refs/heads/{branch}") {
@@ -154,7 +154,12 @@ pub fn switch_new(folder: &Path, branch: &str, commit: &str) -> Result<(), Workt
         Some(end) if end == commit => run(folder, "switch", &["switch", "--quiet", "--no-guess", branch]),
         Some(_) => Ok(()),
         None => {
-            let arguments = ["switch", "--quiet", "--no-track", "--create", branch, commit];
+            let mut arguments = vec!["switch", "--quiet", "--no-track", "--create", branch];
+            // A client that outlives its run commits until it is ended. git itself takes the end as it then is: named by us, it
+            // would be the end of a moment ago, and what has been committed since would be gone from the worktree.
+            if !contains(folder, "HEAD", commit) {
+                arguments.push(commit);
+            }
             run(folder, "switch", &arguments)
         }
     }
@@ -366,6 +371,25 @@ mod tests {
         assert!(place.join("a.txt").exists());
         let unknown = add_detached(&repository, &folder.path().join("two"), NONE);
         assert!(matches!(unknown, Err(WorktreeError::Refused { .. })), "{unknown:?}");
+    }
+
+    #[test]
+    fn what_was_committed_since_a_commit_was_named_is_in_the_branch_that_begins_there() {
+        let (folder, repository) = stage();
+        let first = git::head(&repository).unwrap();
+        let place = folder.path().join("one");
+        add(&repository, &place, "p/1/1", &first).unwrap();
+        let later = commit(&place, "sed -i 1s/1/one/ a.txt");
+        shell(&place, "sed -i 2s/2/two/ a.txt");
+        switch_new(&place, "p/1/2", &first).unwrap();
+        assert_eq!((git::head(&place), end_of(&place, "p/1/2")), (Some(later.clone()), Some(later)));
+        let text = std::fs::read_to_string(place.join("a.txt")).unwrap();
+        assert!(text.starts_with("one\ntwo\n"), "{text}");
+        // Work that was put onto others' begins where it was put.
+        shell(&place, "git checkout --quiet a.txt");
+        let tip = commit(&repository, "sed -i 5s/5/five/ a.txt");
+        switch_new(&place, "p/1/3", &tip).unwrap();
+        assert_eq!(git::head(&place), Some(tip));
     }
 
     #[test]
