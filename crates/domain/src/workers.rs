@@ -34,6 +34,10 @@ pub struct Work {
     pub start: String,
     /// Its own commits are those beyond this one.
     pub beyond: String,
+    /// The run of an earlier attempt, which had come to its end in the worktree when the present one began there: until that has a
+    /// state of its own, this is what lies there, and it says nothing of the present attempt.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub earlier_run: String,
     /// The worker, from 1; 0 before the first.
     pub worker: usize,
     /// The process of its run.

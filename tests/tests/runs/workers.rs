@@ -717,6 +717,32 @@ fn whatever_is_killed_and_whenever_each_item_lands_once() {
     }
 }
 
+/// The second attempt at an item dies before it has a state of its own: what lies in the worktree is that of the first, which
+/// was done.
+#[test]
+fn the_end_of_an_earlier_attempt_says_nothing_of_the_next_one() {
+    let mut world = world(TWO);
+    let model = start(&mut world, careful);
+    let running = begin(&world, &["2"]);
+    world.wait_until(LIMIT, || world.exists(".claude/plimsoll/journal.jsonl"), "a journal");
+    // Both add a line at the same place: one of them is sent back.
+    world.wait_until(LIMIT, || events(&journal(&world), "sent_back").len() == 1, "a conflict");
+    let killed_as_it_began = || {
+        let of_item =
+            processes(&world).into_iter().filter(|(_, command)| command.contains("--todo plimsoll-item"));
+        of_item.for_each(|(pid, _)| kill(&world, pid));
+        events(&journal(&world), "worker_ended").len() >= 3
+    };
+    world.wait_until(LIMIT, killed_as_it_began, "the second attempt was killed as it began");
+    let finished = running.wait(LIMIT);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let dates = merged(&world, "src/dates.txt");
+    for item in ["Item 1", "Item 2"] {
+        assert_eq!(dates.lines().filter(|line| *line == item).count(), 1, "{item}: {dates} {finished:?}");
+    }
+    assert!(!model.main_requests().is_empty());
+}
+
 #[test]
 fn what_the_user_commits_meanwhile_stays_where_it_is_and_under_what_is_merged() {
     let mut world = world(TWO);

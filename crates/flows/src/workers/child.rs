@@ -163,20 +163,32 @@ pub(super) fn keeps_plan(project: &Project) -> bool {
     status.is_some_and(|status| goes_on(status) && status != Status::Blocked)
 }
 
+/// The state of an item's present run; none if there is nothing but that of an earlier attempt.
+fn present(project: &Project, earlier_run: &str) -> Option<RunState> {
+    let state = state_file::load(project, None).ok().flatten();
+    state.filter(|state| earlier_run.is_empty() || state.run_id != earlier_run)
+}
+
+/// The run in a worktree that is over for good: the next attempt begins another.
+pub(super) fn earlier_run(project: &Project) -> Result<String, StoreError> {
+    let state = state_file::load(project, None)?.filter(|state| !goes_on(state.lifecycle.status()));
+    Ok(state.map(|state| state.run_id.to_string()).unwrap_or_default())
+}
+
 /// What an item's run has used, and how full its session is.
-pub(super) fn used(project: &Project) -> Used {
-    let state = state_file::load(project, None).ok().flatten().unwrap_or_default();
+pub(super) fn used(project: &Project, earlier_run: &str) -> Used {
+    let state = present(project, earlier_run).unwrap_or_default();
     Used { cost_usd: state.spent.cost_usd, tokens: state.spent.tokens, sessions: state.iteration }
 }
 
 /// True if an item's run has come to an end that it keeps.
-pub(super) fn is_over(project: &Project) -> bool {
-    state_file::load(project, None).ok().flatten().is_some_and(|state| state.lifecycle.is_over())
+pub(super) fn is_over(project: &Project, earlier_run: &str) -> bool {
+    present(project, earlier_run).is_some_and(|state| state.lifecycle.is_over())
 }
 
 /// How an item's run came out: by its ledger, which no session writes.
-pub(super) fn outcome(project: &Project, exit: &Exit, errors: &Path) -> Outcome {
-    let Some(state) = state_file::load(project, None).ok().flatten() else {
+pub(super) fn outcome(project: &Project, earlier_run: &str, exit: &Exit, errors: &Path) -> Outcome {
+    let Some(state) = present(project, earlier_run) else {
         return Outcome::Failed(last_words(errors, exit));
     };
     if exit.code == Some(INTERRUPTED) {

@@ -92,6 +92,9 @@ impl<'scope> Scheduler<'scope, '_> {
             output: &output,
             errors: &errors,
         };
+        // Before the process: a kill of both would leave a state that another attempt has brought to its end.
+        let earlier_run = child::earlier_run(&project)?;
+        self.table.change(|workers| workers.works[item].earlier_run = earlier_run)?;
         // A kill before the process is written down leaves one that holds the lock of its worktree: it is found by that.
         let client = match start.start() {
             Ok(client) => client,
@@ -119,7 +122,8 @@ impl<'scope> Scheduler<'scope, '_> {
         let item = slot.claim.item;
         let tree = self.trees.of_item(item);
         let is_ours = self.trees.is_ours(&tree);
-        let head = is_ours.then(|| followed::keep_work(&self.trees.project(&tree))).flatten();
+        let earlier = self.table.now().works[item].earlier_run.clone();
+        let head = is_ours.then(|| followed::keep_work(&self.trees.project(&tree), &earlier)).flatten();
         let is_set_aside = self.table.change(|workers| {
             let _ = fail(&mut workers.board, slot.claim, reason);
             workers.works[item].pid = None;

@@ -27,8 +27,8 @@ pub(super) fn percent(project: &Project) -> Option<u64> {
 
 /// Commits what a run that failed has left, and answers with the end of its work; none if there is no worktree. A run that is not
 /// over goes on, perhaps with its client at work: everything stays as it is.
-pub(super) fn keep_work(project: &Project) -> Option<String> {
-    if !child::is_over(project) {
+pub(super) fn keep_work(project: &Project, earlier_run: &str) -> Option<String> {
+    if !child::is_over(project, earlier_run) {
         return git::head(project.root());
     }
     let message = "plimsoll: what an attempt that failed has left";

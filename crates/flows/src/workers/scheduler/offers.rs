@@ -41,8 +41,9 @@ impl<'scope> Scheduler<'scope, '_> {
         let project = self.trees.project(&self.trees.of_item(item));
         let epoch = slot.claim.epoch;
         let (_, errors) = child::outputs(self.project, self.run, item, epoch);
-        let outcome = child::outcome(&project, exit, &errors);
-        let used = child::used(&project);
+        let earlier = self.table.now().works[item].earlier_run.clone();
+        let outcome = child::outcome(&project, &earlier, exit, &errors);
+        let used = child::used(&project, &earlier);
         self.table.change(|workers| workers.works[item].now = used)?;
         self.tell_end(&slot, &outcome)?;
         let rest = match outcome {

@@ -28,10 +28,11 @@ impl<'scope> Scheduler<'scope, '_> {
     }
 
     pub(super) fn look_at_files(&mut self) -> Result<(), WorkersError> {
+        let now = self.table.now();
         for slot in self.slots.iter_mut().flatten() {
             let project = self.trees.project(&self.trees.of_item(slot.claim.item));
             slot.percent = followed::percent(&project);
-            let used = child::used(&project);
+            let used = child::used(&project, &now.works[slot.claim.item].earlier_run);
             let is_at_work = slot.process().is_some();
             self.table.touch(|workers| {
                 if is_at_work {

@@ -75,7 +75,8 @@ impl<'scope> Scheduler<'scope, '_> {
             slot.stage = Stage::AtWork(client);
             return Ok(Some(slot));
         }
-        if child::is_over(&project) && now.works[slot.claim.item].pid.is_some() {
+        let work = &now.works[slot.claim.item];
+        if child::is_over(&project, &work.earlier_run) && work.pid.is_some() {
             return self.ended(slot, &plimsoll_domain::Exit::default());
         }
         self.prepare(slot).map(Some)
