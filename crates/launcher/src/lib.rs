@@ -133,7 +133,7 @@ pub fn pass_on(
 pub fn client_version(program: &Path) -> Option<String> {
     let mut command = Command::new(program);
     command.arg("--version");
-    let outcome = run(command, Duration::from_secs(20));
+    let outcome = run(command, Duration::from_secs(15));
     let words = String::from_utf8_lossy(&outcome.stdout).trim().to_owned();
     (outcome.succeeded() && !words.is_empty()).then_some(words)
 }

@@ -92,7 +92,8 @@ fn after_an_automatic_compaction_the_session_is_briefed_and_the_levels_begin_ane
                     1 => Step::bash("echo 'on it'").usage(30_000),
                     2 => Step::bash("sed -i '81,120s/$/ changed/' src/dates.txt").usage(110_000),
                     3 => Step::bash("echo 'nearly full'").usage(120_000),
-                    4 => Step::bash("echo 'full again'").usage(130_000),
+                    // The transcript may lag behind by a step or more.
+                    4..=6 => Step::bash("echo 'full again'").usage(130_000),
                     _ => Step::text("I stop here.\n\nSummary: lines 45-120 are converted\nProgress on the item: 90%\nNext step: tick it").usage(131_000),
                 }
             } else {
@@ -135,7 +136,9 @@ fn after_an_automatic_compaction_the_session_is_briefed_and_the_levels_begin_ane
         low && seen[1].1 == Level::L0,
         "what is left after the compaction counts, not what was before: {seen:?}"
     );
-    assert_eq!((seen[3].1, seen[4].1), (Level::L1, Level::L2), "{seen:?}");
+    let levels: Vec<Level> = seen[2..].iter().map(|(_, level)| *level).collect();
+    assert!(levels.is_sorted() && levels.contains(&Level::L1), "{seen:?}");
+    assert_eq!(levels.last(), Some(&Level::L2), "{seen:?}");
     assert_eq!(records[0].compactions, 1);
 
     // The work of before the compaction and of after it is in the handoff that the next session resumes.

@@ -60,7 +60,7 @@ impl Night {
                 self.overloads += 1;
                 Step::error(529, "Overloaded")
             }
-            (LIMITED, 0) if now() < *self.resets_at.get_or_insert(now() + 3) => usage_limit(self.resets_at),
+            (LIMITED, 0) if now() < *self.resets_at.get_or_insert(now() + 2) => usage_limit(self.resets_at),
             (STUCK, 0) => Step::bash("cargo-that-is-not-there test; exit 1").usage(30_000),
             (STUCK, _) => Step::text("I could not do it.").usage(31_000),
             // Half of the work, then the client is gone, with an edit that is not committed.
@@ -99,7 +99,13 @@ fn in_the_morning_everything_is_done_but_the_one_item_that_nobody_could_do() {
     // On 200k the client compacts by itself; our own levels would come first.
     world.write(".claude/plimsoll.json", r#"{"windows": {"claude-sonnet-4-6": 1000000}}"#);
     let mut night = Night::default();
-    let model = start_real(&mut world, move |turn| night.answer(turn).delay(LIFELIKE));
+    let model = start_real(&mut world, move |turn| {
+        let step = night.answer(turn);
+        // Where what is read off the transcript decides.
+        let matters =
+            turn.item.as_deref().map(number_of).is_some_and(|number| number <= STUCK || number == COMPACTED);
+        if matters { step.delay(LIFELIKE) } else { step }
+    });
     let told = world.home().join("told.txt");
     std::fs::write(world.home().join("tell.sh"), "cat >> \"$1\"; echo >> \"$1\"\n").expect("a file");
     let notify = format!("sh {} {}", world.home().join("tell.sh").display(), told.display());

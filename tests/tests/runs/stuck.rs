@@ -34,12 +34,13 @@ fn begin(world: &World, more: &[&str]) -> Running {
 
 #[test]
 fn a_fault_at_the_end_of_the_first_session_is_waited_out() {
-    let mut world = world(ITEMS);
+    let mut world = world("# Plan\n\n- [ ] Item 1\n");
     let asked = world.path("told");
     let notify = world
         .write_program(world.home().join("notify.sh"), &format!("#!/bin/sh\ncat >> {}\n", asked.display()));
-    // From the last step of the first session on, until the run has seen it.
-    let hold = "setsid nohup timeout 60 flock .claude/ralph-state.json.lock sh -c 'until [ -e .git/go ]; do sleep 0.1; done' > /dev/null 2>&1 & sleep 0.3";
+    // From what the gate of the first session said on, until the run has seen it.
+    let hold = "setsid nohup timeout 60 sh -c 'until [ -e .git/held ]; do sleep 0.01; done
+        flock .claude/ralph-state.json.lock sh -c \"until [ -e .git/go ]; do sleep 0.02; done\"' > /dev/null 2>&1 &";
     let _model = start(&mut world, move |turn| {
         match (turn.iteration, turn.step) {
             (1, 1) => Step::bash(hold),
@@ -50,6 +51,11 @@ fn a_fault_at_the_end_of_the_first_session_is_waited_out() {
     });
     let notify = notify.display().to_string();
     let running = begin(&world, &["--notify", &notify]);
+    let journal_now =
+        || std::fs::read_to_string(world.path(".claude/plimsoll/journal.jsonl")).unwrap_or_default();
+    let is_judged = || journal_now().contains("provisional_verdict");
+    world.wait_until(SOON, is_judged, "the gate's judgement");
+    world.write(".git/held", "");
     world.wait_until(SOON, || running.stdout_so_far().contains("trying again in 3 s"), "the fault");
     world.write(".git/go", "");
     let finished = running.wait(2 * SOON);
