@@ -195,4 +195,4 @@ if [ "$shell" = zsh ]; then
   echo "zsh finds the completions with this line before compinit in ~/.zshrc, if it does not already:"
   echo "  fpath=('$prefix/share/zsh/site-functions' \$fpath)"
 fi
-echo "Next, in your project: plimsoll init"
+echo "Next: plimsoll init"

@@ -87,7 +87,7 @@ cat >"$root/INSTALL.txt" <<'TEXT'
 ./install.sh --uninstall      out again
 
 By hand: copy everything in bin/ into one folder of your PATH; the hooks are looked for beside plimsoll.
-Then, in your project: plimsoll init
+Then: plimsoll init
 TEXT
 
 # The time of the commit, nobody's name, one order: nothing of this machine or this hour.

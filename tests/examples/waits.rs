@@ -23,7 +23,7 @@ fn tell(name: &str, step: u64) {
         let answer = if turn.step < BATCHES { Step::bash("true") } else { Step::text("Done.") };
         answer.usage((turn.step as u64 + 1) * step * 10_000)
     });
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     let words = ["-p", "Go on.", "--model", "opus", "--allowedTools", "Bash"];
     world.claude(&words).timeout(Duration::from_secs(120)).run().expect_success();
     let records = world.path(".claude/plimsoll/sessions");

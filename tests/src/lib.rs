@@ -38,7 +38,7 @@ pub fn world(todo: &str) -> World {
 pub fn installed(model: &ScriptedModel) -> World {
     let mut world = World::new();
     world.use_model(model);
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     world
 }
 

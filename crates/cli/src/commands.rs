@@ -44,7 +44,7 @@ pub(crate) struct Command {
 
 const FIRST_STEPS: &str = "\
 First steps:
-  plimsoll init                                set up the hooks in this project
+  plimsoll init                                set up the hooks, for you or for this project
   plimsoll run --objective 'Do fix_plan.md.' -- --allowedTools Bash Edit Write
   plimsoll status                              where the run stands
   plimsoll run --help                          every command has a page like this";
@@ -52,7 +52,7 @@ First steps:
 const UNINSTALL: &str = "\
 Examples:
   plimsoll uninstall --dry-run    show what would change
-  plimsoll uninstall              after `plimsoll init`; after `init --user` or `--local` with that option
+  plimsoll uninstall              your own hooks; with --local or --project those of this project
 
 Recorded files (.claude/plimsoll/, .claude/handoffs/, …) stay; the command lists them.";
 

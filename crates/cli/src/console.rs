@@ -190,7 +190,12 @@ pub(crate) fn say_error(error: &impl Display) {
 
 /// The user's answer to a yes-or-no question: only `y` and `yes` agree.
 pub(crate) fn agrees() -> bool {
+    answer().is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes"))
+}
+
+/// The line that the user answers, without the spaces around it; none at the end of the input.
+pub(crate) fn answer() -> Option<String> {
     let mut answer = String::new();
-    let read = io::stdin().read_line(&mut answer);
-    read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+    let read = io::stdin().read_line(&mut answer).unwrap_or(0);
+    (read > 0).then(|| answer.trim().to_owned())
 }

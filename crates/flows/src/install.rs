@@ -12,6 +12,7 @@ pub(crate) mod places;
 pub mod plugin;
 mod removal;
 mod returned;
+mod team;
 
 use crate::install::git_exclude::Excluded;
 pub use client::Client;
@@ -19,13 +20,14 @@ pub use files::OwnFile;
 use files::{plan_exclude, write_own};
 pub use hook_links::link_hook_programs;
 pub use memory::{MemoryInstallation, ServerEntry};
-use places::{Places, holds_ours};
+use places::{Places, holds_unguarded};
 use plimsoll_protocol::settings::{self, HookSupport, Parts, Unreadable};
 use plimsoll_store::disk::{self, Durability};
 use plimsoll_store::{StoreError, environment};
 pub use removal::{Removal, plan_removal};
 pub use returned::Returned;
 use std::path::{Path, PathBuf};
+pub use team::{TeamFiles, plan_team_files};
 
 /// The slash commands that come along.
 pub const COMMANDS: [(&str, &str); 2] = [
@@ -36,7 +38,7 @@ pub const COMMANDS: [(&str, &str); 2] = [
 /// Whose settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// `.claude/settings.json` of the project, shared by its team.
+    /// `.claude/settings.json` of the project, shared by its team: guarded entries, and no status line.
     Project,
     /// `.claude/settings.local.json` of the project.
     Local,
@@ -69,6 +71,12 @@ pub enum InstallError {
     /// `--user` without a home.
     #[error("no home directory: neither CLAUDE_CONFIG_DIR nor HOME is set")]
     NoHome,
+    /// `--project` in the home folder, whose settings are the user's own.
+    #[error("{} is your own settings file, not a project's", path.display())]
+    HomeIsNoProject {
+        /// The file.
+        path: PathBuf,
+    },
     /// Another program wrote between our reading and our writing.
     #[error("{} was changed by another program in the meantime", path.display())]
     Changed {
@@ -87,6 +95,7 @@ impl InstallError {
                 "nothing was changed; update Claude Code, or run `plimsoll init` without --memory"
             }
             InstallError::NoHome => "set HOME, or install into a project without --user",
+            InstallError::HomeIsNoProject { .. } => "use --user, or go to the project first",
             InstallError::Changed { .. } => "try again",
         }
     }
@@ -129,8 +138,10 @@ pub struct Installation {
     pub foreign_status_line: Option<String>,
     /// The file says `disableAllHooks`.
     pub hooks_switched_off: bool,
-    /// Other settings files that the client reads here and that hold entries of ours, too.
-    pub also_in: Vec<PathBuf>,
+    /// Other settings files that the client reads here and that hold entries of ours, too, which run beside these.
+    pub also_in: Vec<(Scope, PathBuf)>,
+    /// Preferences and ignore rules, where the entries are for everybody.
+    pub team_files: Option<TeamFiles>,
     /// Where the settings as they were are kept, if they are written there now.
     pub backup: Option<PathBuf>,
     /// The slash commands.
@@ -170,20 +181,13 @@ pub fn plan_installation(
     let places = Places::of(scope, project)?;
     let now = disk::read(&places.settings)?;
     let text = decoded(&places.settings, now.as_deref().unwrap_or_default())?;
-    let merged = settings::install(text, Parts { era, memory, wrap }, &command_for)
+    let guarded = scope == Scope::Project;
+    let merged = settings::install(text, Parts { era, memory, wrap, guarded }, &command_for)
         .map_err(|place| InstallError::Unreadable { path: places.settings.clone(), place })?;
     let had_memory = settings::our_hooks(text).unwrap_or_default().iter().any(settings::OurHook::is_memorys);
     let mut changes = Vec::new();
-    let users_own = settings::is_free_of_us(text).unwrap_or(false);
-    let mut backup = None;
-    if merged.text != text {
-        if users_own && let Some(bytes) = &now {
-            changes.push(backup_of(&places.backup, bytes)?);
-            backup = Some(places.backup.clone());
-        }
-        let after = Some(merged.text.into_bytes());
-        changes.push(Change { path: places.settings.clone(), before: now.clone(), after });
-    }
+    let backup =
+        if merged.text == text { None } else { plan_settings(&places, &now, merged.text, &mut changes)? };
     let mut commands = Vec::new();
     for (name, text) in COMMANDS {
         commands.push(write_own(&places.commands.join(name), text, &mut changes)?);
@@ -197,6 +201,10 @@ pub fn plan_installation(
         Scope::User => None,
         Scope::Project | Scope::Local => Some(plan_exclude(project, &mut changes)?),
     };
+    let team_files = match scope {
+        Scope::Project => Some(team::plan(&places, project, &mut changes)?),
+        Scope::User | Scope::Local => None,
+    };
     changes.retain(|change| change.before != change.after);
     let report = Installation {
         settings: places.settings,
@@ -206,7 +214,8 @@ pub fn plan_installation(
         foreign_hooks: merged.foreign_hooks,
         foreign_status_line: merged.foreign_status_line,
         hooks_switched_off: merged.hooks_switched_off,
-        also_in: places.others.into_iter().filter(|path| holds_ours(path)).collect(),
+        also_in: beside(places.others, guarded),
+        team_files,
         backup,
         commands,
         memory: memory_installed,
@@ -215,6 +224,32 @@ pub fn plan_installation(
         missing_programs: missing_programs(Parts { memory: merged.memory, ..era.into() }),
     };
     Ok(Plan { changes, report })
+}
+
+/// The settings' new text, after a backup if nothing of ours was in them; answers where that is.
+fn plan_settings(
+    places: &Places,
+    now: &Option<Vec<u8>>,
+    text: String,
+    changes: &mut Vec<Change>,
+) -> Result<Option<PathBuf>, InstallError> {
+    let is_users = |bytes: &&Vec<u8>| {
+        let text = settings::decode(bytes).unwrap_or_default();
+        settings::is_free_of_us(text).unwrap_or(false)
+    };
+    let backup = now.as_ref().filter(is_users);
+    if let Some(bytes) = backup {
+        changes.push(backup_of(&places.backup, bytes)?);
+    }
+    let is_kept = backup.is_some();
+    let after = Some(text.into_bytes());
+    changes.push(Change { path: places.settings.clone(), before: now.clone(), after });
+    Ok(is_kept.then(|| places.backup.clone()))
+}
+
+/// Of the other settings files those whose entries of ours also run: guarded ones give way.
+fn beside(others: Vec<(Scope, PathBuf)>, guarded: bool) -> Vec<(Scope, PathBuf)> {
+    others.into_iter().filter(|(_, path)| !guarded && holds_unguarded(path)).collect()
 }
 
 /// The file as the user left it, beside it, before our first change.
@@ -236,7 +271,8 @@ pub fn carry_out(changes: &[Change]) -> Result<(), InstallError> {
         }
     }
     // The project's own folder stays, even if nothing is left in it.
-    let is_ours = |change: &&Change| change.after.is_none() && !change.path.ends_with(places::SERVERS);
+    let is_in_root = |path: &Path| places::IN_ROOT.iter().any(|name| path.ends_with(name));
+    let is_ours = |change: &&Change| change.after.is_none() && !is_in_root(&change.path);
     let removed = changes.iter().filter(is_ours);
     let mut folders: Vec<&Path> = removed.filter_map(|change| change.path.parent()).collect();
     // A folder before the one it is in.

@@ -15,8 +15,8 @@ mod text;
 mod variable;
 mod wanted;
 
+pub use command::{GUARDED, quoted, starts_ours};
 use command::{first_word_or_whole, program_of};
-pub use command::{quoted, starts_ours};
 pub use entries::Difference;
 use entries::{entries, find, first_stale, object_or_refuse, put, root_members, take_out};
 use serde_json::Value;
@@ -91,6 +91,9 @@ pub struct Parts {
     pub memory: bool,
     /// Another status line is measured through instead of being left alone.
     pub wrap: bool,
+    /// For everybody who works in a project: without our programs nothing happens. There is no status line: who has none
+    /// of our programs would lose their own.
+    pub guarded: bool,
 }
 
 impl Parts {
@@ -101,7 +104,7 @@ impl Parts {
 
 impl From<HookSupport> for Parts {
     fn from(era: HookSupport) -> Parts {
-        Parts { era, memory: false, wrap: false }
+        Parts { era, memory: false, wrap: false, guarded: false }
     }
 }
 
@@ -127,6 +130,8 @@ pub struct OurHook {
     pub command: String,
     /// It also does the memory's half of its event.
     pub with_memory: bool,
+    /// For everybody, and silent where our programs are not installed.
+    pub guarded: bool,
 }
 
 impl OurHook {
@@ -227,7 +232,11 @@ pub fn install(
     while let Some(stale) = first_stale(&body, &wanted)? {
         body = take_out(&body, &stale, None)?;
     }
-    let (text, foreign_status_line) = status::put(&body, command_for, asked.wrap)?;
+    let (text, foreign_status_line) = if parts.guarded {
+        (status::take_out(&body)?.unwrap_or(body), None)
+    } else {
+        status::put(&body, command_for, asked.wrap)?
+    };
     body = text;
     let mut variable = None;
     // A user who removed the variable is not asked again.
@@ -294,7 +303,7 @@ pub fn is_untouched_since(before: &str, current: &str) -> bool {
     };
     [HookSupport::Modern.into(), HookSupport::Classic.into(), HookSupport::Modern.with_memory()]
         .into_iter()
-        .flat_map(|parts: Parts| [parts, Parts { wrap: true, ..parts }])
+        .flat_map(|parts: Parts| [parts, Parts { wrap: true, ..parts }, Parts { guarded: true, ..parts }])
         .any(|parts| install(before, parts, &spelled).is_ok_and(|merged| merged.text == current))
 }
 

@@ -103,7 +103,7 @@ fn assert_tells(handoff: &str) {
 #[test]
 fn a_fresh_session_continues_from_a_handoff_in_the_project() {
     let mut world = World::untouched();
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     assert_tells(&play(&mut world, ".claude/handoffs/"));
 }
 

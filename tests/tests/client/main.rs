@@ -7,6 +7,7 @@ mod compaction;
 mod continue_from;
 mod delegation;
 mod freshness;
+mod guarded;
 mod labels;
 mod ordinary_session;
 mod plugin;

@@ -44,8 +44,8 @@ fn a_new_user_sees_the_line_is_warned_finds_a_handoff_and_gets_rid_of_it_again()
     let mut world = World::untouched();
     let model = model();
     world.use_model(&model);
-    world.write(".claude/settings.json", BEFORE);
-    let told = world.plimsoll(&["init"]).run().expect_success().stdout;
+    world.write(".claude/settings.local.json", BEFORE);
+    let told = world.plimsoll(&["init", "--local"]).run().expect_success().stdout;
     assert!(told.contains("and the status line") && told.contains("plimsoll doctor"), "{told}");
     world.plimsoll(&["doctor"]).run().expect_success();
 
@@ -74,11 +74,11 @@ fn a_new_user_sees_the_line_is_warned_finds_a_handoff_and_gets_rid_of_it_again()
     terminal.press_enter();
     assert!(terminal.wait_exit(SOON).success());
 
-    let told = world.plimsoll(&["uninstall"]).run().expect_success().stdout;
+    let told = world.plimsoll(&["uninstall", "--local"]).run().expect_success().stdout;
     for left in [".claude/handoffs", ".claude/plimsoll"] {
         assert!(told.contains("Kept") && told.contains(left), "{left}: {told}");
     }
     assert!(!told.contains("ralph-state"), "there was no run: {told}");
-    assert_eq!(world.read(".claude/settings.json"), BEFORE);
+    assert_eq!(world.read(".claude/settings.local.json"), BEFORE);
     assert!(!world.exists(".claude/commands"), "nothing of ours is in the way");
 }

@@ -140,7 +140,7 @@ fn a_session_at_home_is_no_project_that_has_asked() {
 fn what_was_kept_before_an_installation_stays_readable() {
     let world = World::untouched();
     start(&world, &world.project(), "earlier");
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     start(&world, &world.project(), "later");
     assert!(world.exists(".claude/plimsoll/sessions/later.json"));
     assert!(!world.exists(".claude/plimsoll/sessions/earlier.json"));

@@ -24,7 +24,7 @@ fn with_client(version: &str) -> World {
 /// The same, with our hooks in the project's settings.
 fn installed(version: &str) -> World {
     let world = with_client(version);
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     world
 }
 
@@ -74,7 +74,7 @@ fn stop_hook(command: &str) -> Value {
 fn after_init_with_the_real_client_all_is_well_and_nothing_is_written() {
     let mut world = World::new();
     let _model = start(&mut world, honest);
-    for parts in [&["init"][..], &["init", "--memory"]] {
+    for parts in [&["init", "--local"][..], &["init", "--local", "--memory"]] {
         world.plimsoll(parts).run().expect_success();
         let before = world.git(&["status", "--porcelain", "--ignored"]);
         let visit = visit(&world);
@@ -203,7 +203,7 @@ fn no_client() -> World {
 
 fn loop_at_work() -> World {
     let world = installed(MODERN);
-    world.write(".claude/settings.local.json", &stop_hook(".claude/hooks/ralph-loop-stop.sh").to_string());
+    world.write(".claude/settings.json", &stop_hook(".claude/hooks/ralph-loop-stop.sh").to_string());
     world.write(".claude/ralph-loop.local.md", "---\nactive: true\n---\n");
     world
 }
@@ -374,7 +374,7 @@ fn a_lock_that_somebody_holds_is_named_with_the_process() {
 #[test]
 fn a_memory_without_its_server_is_named() {
     let world = with_client(MODERN);
-    world.plimsoll(&["init", "--memory"]).run().expect_success();
+    world.plimsoll(&["init", "--local", "--memory"]).run().expect_success();
     assert_eq!(visit(&world).troubles(), [""; 0]);
     world.command("rm", &[".mcp.json", ".claude/agents/frame.md"]).run().expect_success();
     assert_eq!(visit(&world).troubles(), ["memory.no_server", "memory.no_agent"]);

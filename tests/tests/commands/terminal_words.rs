@@ -19,7 +19,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("generate man", &["", "log"]),
     ("generate schema", &[""]),
     ("handoffs", &[""]),
-    ("init", &["--dry-run"]),
+    ("init", &["--local --dry-run"]),
     ("linear check", &[""]),
     ("linear sync", &["", "--dry-run"]),
     ("log", &["", "-n 3"]),
@@ -54,7 +54,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("turns stats", &[""]),
     ("turns sync", &["", "HOSTILE"]),
     ("turns verify", &[""]),
-    ("uninstall", &["--dry-run"]),
+    ("uninstall", &["--dry-run", "--project --dry-run"]),
     // Last: it ends the run.
     ("stop", &["--yes"]),
 ];

@@ -120,7 +120,7 @@ fn a_memory_that_is_damaged_changes_no_answer_of_the_monitor() {
 fn entries_of_an_earlier_version_and_of_this_one_together_tell_nothing_twice() {
     let scene = Scene::ordinary();
     scene.remember();
-    scene.stage.world.plimsoll(&["init", "--memory"]).run().expect_success();
+    scene.stage.world.plimsoll(&["init", "--local", "--memory"]).run().expect_success();
     let start = json!({"source": "startup"});
     let stop = json!({"stop_hook_active": false});
     let entry = |program, event: &str, more: &Value, word: Option<&str>| {
@@ -171,7 +171,7 @@ fn entries_without_the_memory_yield_only_to_those_that_a_run_gave_to_this_sessio
     let yielded = scene.stage.run(&given("session-one"));
     assert_eq!(yielded.stdout.trim(), "{}", "{yielded:?}");
     // A project's file can name an entry that the client does not start: it silences nothing.
-    scene.stage.world.plimsoll(&["init", "--memory"]).run().expect_success();
+    scene.stage.world.plimsoll(&["init", "--local", "--memory"]).run().expect_success();
     let warned = scene.stage.run(&given("another"));
     assert!(
         warned.json()["systemMessage"].as_str().unwrap_or_default().starts_with("CCS_WARNING|L1"),

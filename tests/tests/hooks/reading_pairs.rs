@@ -113,7 +113,7 @@ impl Desk {
         let model = ScriptedModel::start(obedient).compaction_answer(Step::text(summary));
         let mut world = World::new();
         world.use_model(&model);
-        world.plimsoll(&["init"]).run().expect_success();
+        world.plimsoll(&["init", "--local"]).run().expect_success();
         let told = world.home().join("told");
         fs::create_dir_all(&told).expect("a new folder");
         let line = world.home().join("line.sh");
@@ -122,9 +122,9 @@ impl Desk {
             told = told.display()
         );
         fs::write(&line, script).expect("a new file");
-        let mut settings = world.json(".claude/settings.json");
+        let mut settings = world.json(".claude/settings.local.json");
         settings["statusLine"] = json!({ "type": "command", "command": format!("sh {}", line.display()) });
-        world.write(".claude/settings.json", &settings.to_string());
+        world.write(".claude/settings.local.json", &settings.to_string());
         let arguments = ["--model", client_model, "--permission-mode", "default", "--allowedTools", "Bash"];
         let terminal = Terminal::claude(&world, &arguments, 140, 40);
         let desk = Desk { world, terminal, model, told, done: Vec::new() };

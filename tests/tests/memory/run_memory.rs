@@ -198,7 +198,7 @@ fn registers_alone_are_no_progress_and_a_chunk_is() {
 #[test]
 fn an_ordinary_session_beside_the_run_pops_no_root() {
     let mut world = world("# Plan\n\n- [ ] Item three\n");
-    world.plimsoll(&["init", "--memory"]).run().expect_success();
+    world.plimsoll(&["init", "--local", "--memory"]).run().expect_success();
     let model = start_real(&mut world, move |turn| match (turn.saw("I am an ordinary person."), turn.step) {
         (true, 0) => pop("I end this."),
         (true, _) => Step::text("Tried."),
@@ -236,7 +236,7 @@ fn what_the_memory_needs_is_said_before_anything_is_begun() {
     let _model = start_real(&mut world, |_| Step::text("nobody asks"));
     let refused = run_with(&world, &["--memory"], &["--agents", "{}"]);
     assert!(refused.stderr.contains("--memory passes --agents to the client itself"), "{refused:?}");
-    assert!(refused.stderr.contains("plimsoll init --memory"), "{refused:?}");
+    assert!(refused.stderr.contains("plimsoll init --local --memory"), "{refused:?}");
     let client = world.write_program("old-client", "#!/bin/sh\necho '2.0.77 (Claude Code)'\n");
     let client = client.display().to_string();
     let refused = world.plimsoll(&["run", "--objective", "x", "--memory", "--client", &client]).run();

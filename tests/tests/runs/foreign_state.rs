@@ -179,7 +179,7 @@ fn status_and_log_say_that_it_is_not_ours() {
 #[test]
 fn hooks_of_an_ordinary_session_leave_it_alone() {
     let mut world = seeded();
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     let before = world.read(STATE);
     let model = ScriptedModel::start(|request: &Request| match request.answers() {
         0 => Step::bash("true").usage(870_000).delay(LIFELIKE),
@@ -260,7 +260,7 @@ fn an_adopted_run_goes_to_its_end_in_the_shell_loop() {
         };
         step.delay(LIFELIKE)
     });
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     let finished = ralph_loop(&world, &["--adopt", "--yes"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stdout.contains("RALPH_STOP|completed|4 items"), "{finished:?}");
@@ -535,7 +535,7 @@ fn the_verdict_writes_a_hash_of_what_the_session_left_behind() {
         };
         step.delay(LIFELIKE)
     });
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     let script = r#"eval "$(plimsoll start --objective 'Do the plan.')"
         for session in 1 2 3 4; do
             claude -p --model opus --allowedTools Bash < PROMPT.md > /dev/null || true

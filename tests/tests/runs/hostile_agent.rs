@@ -104,7 +104,7 @@ fn before_the_work(plan: Plan, command: &'static str) {
         };
         step.delay(if turn.iteration == 2 { LIFELIKE } else { Duration::ZERO })
     });
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     world.git(&["add", "-A"]);
     let finished = run(&world);
     let words = format!("{plan:?}, {command}: {finished:#?}");

@@ -12,7 +12,7 @@ const SOON: Duration = Duration::from_secs(20);
 fn world() -> World {
     let mut world =
         plimsoll_tests::world("# Plan\n\n- [ ] Implement OAuth callback (medium)\n- [ ] Log out\n");
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     let started = world.plimsoll(&["start", "--objective", "Do the plan.", "--name", "Auth"]).run();
     let run_id = world.json(".claude/ralph-state.json")["run_id"].as_str().expect("a run").to_owned();
     assert!(started.expect_success().stdout.contains(&run_id));
@@ -110,7 +110,7 @@ fn on_a_screen_the_table_is_a_table() {
 #[test]
 fn start_in_a_session_leads_to_the_one_command_that_works_in_a_terminal() {
     let mut world = plimsoll_tests::world("# Plan\n\n- [ ] Item three\n");
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     let command = "plimsoll start --objective 'Do the plan.'";
     let model = ScriptedModel::start(move |request: &Request| match request.tool_results().first() {
         None => Step::bash(command),

@@ -237,7 +237,7 @@ fn where_there_is_nothing_to_review_the_run_does_not_begin() {
 fn with_the_real_client_the_reviewer_can_only_read() {
     let mut world = world(ONE);
     // The hooks of the project's own settings are there in the reviewing session, too.
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     let readme = world.path("README.md").display().to_string();
     let mut reviews = 0;
     let model = play_real(&mut world, move |turn| {

@@ -168,13 +168,13 @@ fn a_resume_that_names_no_client_arguments_uses_those_of_before() {
 fn hooks_that_the_project_names_by_their_path_run_once_each() {
     let mut world = world(ITEMS);
     let _model = start(&mut world, honest);
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     let path = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
     let folder = path.split(':').find(|folder| std::path::Path::new(folder).join("plimsoll").exists());
-    let settings = world.read(".claude/settings.json");
+    let settings = world.read(".claude/settings.local.json");
     let by_path = settings.replace("\"plimsoll-", &format!("\"{}/plimsoll-", folder.expect("our programs")));
     assert_ne!(settings, by_path);
-    world.write(".claude/settings.json", &by_path);
+    world.write(".claude/settings.local.json", &by_path);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let journal = journal(&world);

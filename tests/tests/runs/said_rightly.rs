@@ -245,7 +245,7 @@ fn plan_says_that_nothing_fits_where_a_session_begins_above_its_checkpoint() {
     let mut world = world("# Plan\n\n- [ ] Item one (medium)\n- [ ] Item two\n");
     let model = ScriptedModel::steps(vec![Step::text("Hello.").usage(900_000)]);
     world.use_model(&model);
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     world.claude(&["-p", "Hello.", "--model", "opus"]).run().expect_success();
     let plan = world.plimsoll(&["plan", "--markdown"]).run().expect_success().stdout;
     assert!(
@@ -277,7 +277,7 @@ fn the_first_example_of_the_help_works_as_it_is_printed() {
     let steps = help.split("First steps:").nth(1).expect("first steps");
     let example =
         steps.lines().map(str::trim).find(|line| line.starts_with("plimsoll run -")).expect("a run");
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     let finished = world.command("sh", &["-c", example]).timeout(Duration::from_secs(60)).run();
     assert_eq!(finished.code, Some(0), "{example}: {finished:?}");
     assert!(!finished.stdout.contains("refused"), "{}", finished.stdout);

@@ -101,7 +101,7 @@ fn a_cancel_that_races_twenty_stop_hooks_stays() {
 #[test]
 fn a_session_of_the_run_that_a_person_resumes_or_forks_later_acts_on_nothing() {
     let mut world = world(ITEMS);
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     let _model = start_real(&mut world, |turn| {
         let step = if turn.saw("And now?") { Step::text("What shall I do?") } else { honest(turn) };
         step.delay(LIFELIKE)
@@ -132,7 +132,7 @@ fn a_session_of_the_run_that_a_person_resumes_or_forks_later_acts_on_nothing() {
 #[test]
 fn a_run_whose_owner_crashed_traps_no_new_session_and_is_offered_for_resume() {
     let mut world = world(ITEMS);
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     let _model = start(&mut world, |turn| match turn.iteration {
         1 if turn.step == 0 => Step::bash("sleep 1").usage(30_000).delay(Duration::from_millis(1_500)),
         0 => Step::text("Hello."),

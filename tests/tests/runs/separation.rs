@@ -88,7 +88,7 @@ fn run_files(world: &World) -> Vec<String> {
 #[test]
 fn an_ordinary_session_in_the_same_project_is_advised_and_never_touches_the_run() {
     let mut world = world(ITEMS);
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     let (working, go_on) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let model = start_real(&mut world, {
         let (working, go_on) = (Arc::clone(&working), Arc::clone(&go_on));
@@ -176,7 +176,7 @@ fn is_nested(turn: &Turn<'_>) -> bool {
 #[test]
 fn a_nested_session_that_inherits_the_runs_id_does_not_act_on_its_state() {
     let mut world = world(ITEMS);
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     let model = start_real(&mut world, {
         let mut promise = String::new();
         move |turn| {

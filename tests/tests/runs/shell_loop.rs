@@ -22,7 +22,7 @@ fn a_shell_loop_checkpoints_resumes_and_ends_with_the_promise() {
         };
         step.delay(LIFELIKE)
     });
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     let finished = ralph_loop(&world, &["--objective", "Do the plan."]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stdout.contains("RALPH_CONTINUE|checkpoint|.claude/handoffs/"), "{}", finished.stdout);
@@ -59,7 +59,7 @@ fn a_result_that_comes_through_a_pipe_at_the_end_of_a_long_session_is_waited_for
     let mut world = world(ITEMS);
     // Each session takes longer than a pipe was once given.
     let model = start(&mut world, |turn| honest(turn).delay(Duration::from_millis(700)));
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     let finished = piped_loop(&world, "", "--output-format json");
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_eq!(
@@ -87,7 +87,7 @@ fn a_result_that_comes_through_a_pipe_at_the_end_of_a_long_session_is_waited_for
 fn the_result_is_found_in_a_stream_too() {
     let mut world = world("- [ ] Item three\n");
     let _model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     let finished = piped_loop(&world, "", "--output-format stream-json --verbose");
     assert!(finished.stdout.contains("RALPH_STOP|completed|1 item"), "{finished:?}");
     let cost = world.json(".claude/ralph-state.json")["cost_usd"].as_f64();
@@ -182,7 +182,7 @@ fn the_bounds_of_cost_and_tokens_end_the_script_loop() {
     {
         let mut world = world(ITEMS);
         let model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
-        world.plimsoll(&["init"]).run().expect_success();
+        world.plimsoll(&["init", "--local"]).run().expect_success();
         let finished = ralph_loop(&world, &[&["--objective", "Do the plan."], &bound[..]].concat());
         assert_eq!(finished.code, Some(0), "{finished:?}");
         let stop = finished.stdout.lines().find(|line| line.starts_with("RALPH_")).expect("a verdict");
@@ -199,7 +199,7 @@ fn the_bounds_of_cost_and_tokens_end_the_script_loop() {
 fn without_a_result_tokens_come_from_the_transcript_and_the_unknown_cost_is_said() {
     let mut world = world(ITEMS);
     let _model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     // The loop's own arguments win: with text there is no result object.
     let script = workspace_root().join("scripts/ralph-loop.sh");
     let finished = world
@@ -249,7 +249,7 @@ fn a_usage_limit_pauses_a_loop_until_its_reset_and_says_why() {
     // The client prints the minutes alone.
     let resets_at = (now / 60 + 120) * 60;
     let _model = start_real(&mut world, move |_| usage_limit(resets_at));
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     let script = r#"eval "$(plimsoll start --objective 'Do the plan.')"
         claude -p --model opus < PROMPT.md || true
         plimsoll gate < /dev/null"#;

@@ -1,11 +1,13 @@
 //! `plimsoll init` and `plimsoll uninstall`: set up the hooks in a settings file, or remove them.
 
 mod lines;
+mod scope;
 
 use crate::console::{fail, say};
 use clap::Args;
 use plimsoll_flows::install::{self, Change, Client, InstallError, Plan, Scope, Wishes, carry_out};
 use plimsoll_store::environment;
+use scope::Choice;
 use similar::{ChangeTag, TextDiff};
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -15,11 +17,14 @@ use std::process::ExitCode;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InitArguments {
     /// Also the agent's working memory: its hooks, the MCP server and the agent for frames
-    #[arg(long)]
+    #[arg(long, conflicts_with = "project")]
     memory: bool,
     /// Measure through the existing status line, which stays visible
-    #[arg(long)]
+    #[arg(long, conflicts_with = "project")]
     wrap: bool,
+    /// With --project: also hook entries, which do nothing where Plimsoll is not installed
+    #[arg(long, requires = "project", conflicts_with_all = ["user", "local"])]
+    entries: bool,
     #[command(flatten)]
     place: PlaceArguments,
 }
@@ -27,21 +32,24 @@ pub(crate) struct InitArguments {
 const EXAMPLES: &str = "\
 Examples:
   plimsoll init --dry-run --diff    what would change
-  plimsoll init                     .claude/settings.json of this project
+  plimsoll init                     asks; without a terminal: your own settings of all projects
   plimsoll init --local --memory    your own settings of this project, with the working memory
-  plimsoll init --user              your own settings of all projects
+  plimsoll init --project           preferences and ignore rules for everybody, to commit
 
 `plimsoll uninstall` with the same option removes them, and nothing else.";
 
 /// Which settings file, and whether to write it.
 #[derive(Debug, Args)]
 pub(crate) struct PlaceArguments {
-    /// Your own settings, for every project (~/.claude/settings.json)
-    #[arg(long, conflicts_with = "local")]
+    /// Your own settings, for every project (~/.claude/settings.json); the default
+    #[arg(long, conflicts_with_all = ["local", "project"])]
     user: bool,
-    /// Your own settings for this project (.claude/settings.local.json) instead of the team's
-    #[arg(long)]
+    /// Your own settings for this project (.claude/settings.local.json)
+    #[arg(long, conflicts_with = "project")]
     local: bool,
+    /// Everybody's files in this project: preferences and ignore rules, no hooks
+    #[arg(long)]
+    project: bool,
     /// Show what would change, a line for each file, and write nothing
     #[arg(long)]
     dry_run: bool,
@@ -51,14 +59,10 @@ pub(crate) struct PlaceArguments {
 }
 
 impl PlaceArguments {
-    fn scope(&self) -> Scope {
-        if self.user {
-            Scope::User
-        } else if self.local {
-            Scope::Local
-        } else {
-            Scope::Project
-        }
+    /// The one that is named.
+    fn scope(&self) -> Option<Scope> {
+        let named = [(self.user, Scope::User), (self.local, Scope::Local), (self.project, Scope::Project)];
+        named.into_iter().find_map(|(is_named, scope)| is_named.then_some(scope))
     }
 }
 
@@ -66,19 +70,25 @@ impl PlaceArguments {
 pub(crate) fn init(arguments: &InitArguments) -> ExitCode {
     let project = environment::current_dir();
     let place = &arguments.place;
+    let scope = match scope::choose(place.scope(), arguments) {
+        Choice::Hooks(scope) => scope,
+        Choice::TeamFiles => {
+            return finish(place, install::plan_team_files(&project), |plan| lines::team(plan, &project));
+        }
+    };
     let wishes = Wishes { memory: arguments.memory, wrap: arguments.wrap };
     // Before the plan: a program that is there on the PATH is named by its bare name.
     let linked = if place.dry_run { Ok(()) } else { install::link_hook_programs() };
     let plan = linked
         .map_err(InstallError::from)
-        .and_then(|()| install::plan_installation(place.scope(), &project, Client::installed(), wishes));
+        .and_then(|()| install::plan_installation(scope, &project, Client::installed(), wishes));
     finish(place, plan, |plan| lines::installation(plan, &project))
 }
 
 /// Removes them: exit code 0 done or nothing to do, 1 failed.
 pub(crate) fn uninstall(arguments: &PlaceArguments) -> ExitCode {
     let project = environment::current_dir();
-    let plan = install::plan_removal(arguments.scope(), &project);
+    let plan = install::plan_removal(arguments.scope().unwrap_or(Scope::User), &project);
     finish(arguments, plan, |plan| lines::removal(plan, &project))
 }
 

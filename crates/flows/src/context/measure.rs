@@ -101,6 +101,23 @@ fn wait_for_question(transcript: &Path) {
     }
 }
 
+/// Waits for the result of the last answer's call: the client ends a session that the user interrupted in a tool before its
+/// writer has put the result down (2.1.329, rarely). A call that nobody answers any more costs this wait once.
+pub(crate) fn wait_for_results(transcript: &Path) {
+    let (started, mut size) = (Instant::now(), None);
+    while started.elapsed() < RESULTS_LIMIT {
+        let now = disk::size(transcript);
+        if now.is_none() || now != size && !is_asking(transcript) {
+            return;
+        }
+        size = now;
+        std::thread::sleep(NAP);
+    }
+}
+
+/// The client ends a hook of the session's end after 1.5 s, unless its entry says more.
+const RESULTS_LIMIT: Duration = Duration::from_millis(500);
+
 /// True if the last answer of a transcript has a tool call without a result: the one that is asking. A transcript
 /// that cannot be read is not waited for.
 fn is_asking(transcript: &Path) -> bool {

@@ -27,6 +27,7 @@ pub(super) fn facts(project: &Project, found: &Files) -> Option<MemoryFacts> {
         has_agent: disk::exists(&agent),
         agent: shown(project, &agent),
         depth: depth(found),
+        by_user,
     })
 }
 

@@ -34,8 +34,8 @@ fn named(project: &Project, found: &Files, folder: &Path) -> Vec<Named> {
     let mut all: Vec<Named> = Vec::new();
     for one in found {
         let Some(survey) = one.said() else { continue };
-        let line = survey.status_line.iter().filter(|line| line.ours).map(|line| &line.starts);
-        for name in survey.ours.iter().map(|entry| &entry.starts).chain(line) {
+        let line = survey.status_line.iter().filter(|line| line.ours).map(|line| (&line.starts, false));
+        for (name, guarded) in survey.ours.iter().map(|entry| (&entry.starts, entry.guarded)).chain(line) {
             let path = environment::find_program(name).or_else(|| reach(project, name));
             let known = path.as_deref().map(disk::canonical);
             let is_beside = known.as_deref().and_then(Path::parent) == Some(folder);
@@ -43,7 +43,7 @@ fn named(project: &Project, found: &Files, folder: &Path) -> Vec<Named> {
                 continue;
             }
             let standing = path.map_or(Standing::Missing, |path| elsewhere(&path, folder));
-            all.push(Named { name: name.clone(), file: one.path.clone(), standing });
+            all.push(Named { name: name.clone(), file: one.path.clone(), standing, guarded });
         }
     }
     all

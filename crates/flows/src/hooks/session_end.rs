@@ -1,6 +1,7 @@
 //! SessionEnd: the session's last word in the record, and its iteration closed.
 
 use crate::checkpoint;
+use crate::context::measure;
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
 use crate::keeping;
@@ -37,6 +38,7 @@ pub fn session_end(input: &[u8]) -> HookResponse {
 /// The last turns, also those of subagents, and that it ended here.
 fn record_turns(call: &HookInvocation, reason: Option<&str>) -> Result<(), StoreError> {
     let read = call.transcript().map_or(Ok(()), |transcript| {
+        measure::wait_for_results(&transcript);
         capture::at_end(&call.project, &call.session_id, &transcript, CaptureLimits::END)
     });
     let noted = TurnLog::of(&call.project, &call.session_id)

@@ -29,15 +29,15 @@ use plimsoll_store::{
 use serde_json::json;
 use std::time::Duration;
 
-/// SessionStart. If a plugin starts us, `init` has not been run in this project: without our lines an agent's
-/// `git add -A` would take our files.
+/// SessionStart. If a plugin or a guarded entry starts us, `init` has not been run in this clone: without our lines an
+/// agent's `git add -A` would take our files.
 pub fn session_start(call: &HookInvocation, origin: HookOrigin) -> HookResponse {
     let Event::SessionStart(start) = call.event() else { return HookResponse::quiet() };
     if call.hook.in_subagent() || call.session_id.is_empty() {
         return HookResponse::quiet();
     }
     let unlisted = match origin {
-        HookOrigin::ByPlugin => exclude_run_files(call.project.root(), &[]).err(),
+        HookOrigin::ByPlugin | HookOrigin::Guarded => exclude_run_files(call.project.root(), &[]).err(),
         HookOrigin::ByHand => None,
     };
     match begin(call, start.source) {

@@ -22,7 +22,7 @@ use plimsoll_store::{StoreError, environment};
 /// SubagentStop and Stop. Whatever installed this hook brings the frames' agent too.
 pub fn frames(started: &Started<'_>) -> HookResponse {
     let kind = match HookOrigin::of(started.arguments) {
-        HookOrigin::ByHand => FrameAgent::Own,
+        HookOrigin::ByHand | HookOrigin::Guarded => FrameAgent::Own,
         HookOrigin::ByPlugin => FrameAgent::Plugins,
     };
     let call = match HookInvocation::read(started.input) {

@@ -2,7 +2,7 @@
 
 use super::{Change, InstallError};
 use crate::install::git_exclude;
-use crate::install::git_exclude::Excluded;
+use crate::install::git_exclude::{ExcludeFile, Excluded};
 use plimsoll_store::disk;
 use std::path::{Path, PathBuf};
 
@@ -59,7 +59,17 @@ pub(super) fn remove_own(
 }
 
 pub(super) fn plan_exclude(project: &Path, changes: &mut Vec<Change>) -> Result<Excluded, InstallError> {
-    let Some(place) = git_exclude::place_of(project) else { return Ok(Excluded::NoRepository) };
+    match git_exclude::place_of(project) {
+        Some(place) => plan_lines(place, changes),
+        None => Ok(Excluded::NoRepository),
+    }
+}
+
+pub(super) fn plan_gitignore(project: &Path, changes: &mut Vec<Change>) -> Result<Excluded, InstallError> {
+    plan_lines(git_exclude::gitignore_of(project), changes)
+}
+
+fn plan_lines(place: ExcludeFile, changes: &mut Vec<Change>) -> Result<Excluded, InstallError> {
     let before = disk::read(&place.file)?;
     let now = before.clone().unwrap_or_default();
     let after = place.with_ours(&now, &[]);
@@ -75,11 +85,28 @@ pub(super) fn plan_include(
     changes: &mut Vec<Change>,
 ) -> Result<Option<PathBuf>, InstallError> {
     let Some(place) = git_exclude::place_of(project) else { return Ok(None) };
+    plan_lines_removal(place, changes, Some)
+}
+
+/// A `.gitignore` in which nothing else is goes with our lines; git's own exclude file stays.
+pub(super) fn plan_gitignore_removal(
+    project: &Path,
+    changes: &mut Vec<Change>,
+) -> Result<Option<PathBuf>, InstallError> {
+    let unless_empty = |rest: Vec<u8>| (!rest.is_empty()).then_some(rest);
+    plan_lines_removal(git_exclude::gitignore_of(project), changes, unless_empty)
+}
+
+fn plan_lines_removal(
+    place: ExcludeFile,
+    changes: &mut Vec<Change>,
+    kept: impl Fn(Vec<u8>) -> Option<Vec<u8>>,
+) -> Result<Option<PathBuf>, InstallError> {
     let Some(now) = disk::read(&place.file)? else { return Ok(None) };
     let after = place.without_ours(&now);
     if after == now {
         return Ok(None);
     }
-    changes.push(Change { path: place.file.clone(), before: Some(now), after: Some(after) });
+    changes.push(Change { path: place.file.clone(), before: Some(now), after: kept(after) });
     Ok(Some(place.file))
 }

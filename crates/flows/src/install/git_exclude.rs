@@ -68,6 +68,11 @@ pub(crate) fn place_of(project: &Path) -> Option<ExcludeFile> {
     Some(ExcludeFile { file: common.join("info/exclude"), prefix })
 }
 
+/// The project's own ignore rules, which everybody has.
+pub(crate) fn gitignore_of(project: &Path) -> ExcludeFile {
+    ExcludeFile { file: project.join(".gitignore"), prefix: String::new() }
+}
+
 /// A folder's name, escaped for a git pattern.
 fn escaped(name: &str) -> String {
     let special = |letter: char| matches!(letter, '\\' | '*' | '?' | '[');

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// A project's list of MCP servers, in the project's own folder.
 pub(super) const SERVERS: &str = ".mcp.json";
+/// What an installation may write into the project's own folder, which stays.
+pub(super) const IN_ROOT: [&str; 2] = [SERVERS, ".gitignore"];
 
 pub(super) struct Places {
     pub(super) settings: PathBuf,
@@ -19,7 +21,11 @@ pub(super) struct Places {
     /// The other settings file of the same project, which shares commands, exclude lines and memory.
     pub(super) sibling: Option<PathBuf>,
     /// Every other settings file that the client reads in this project.
-    pub(super) others: Vec<PathBuf>,
+    pub(super) others: Vec<(Scope, PathBuf)>,
+    /// What a project prefers, for everybody.
+    pub(super) preferences: PathBuf,
+    /// The project's settings for everybody, if they have entries of ours that are not guarded.
+    pub(super) unguarded: Option<PathBuf>,
 }
 
 impl Places {
@@ -28,6 +34,11 @@ impl Places {
             (project.join(".claude/settings.json"), project.join(".claude/settings.local.json"));
         let user = config::client_folder();
         let user_settings = user.as_ref().map(|directory| directory.join("settings.json"));
+        let is_users = |path: &Path| user_settings.as_ref().is_some_and(|users| is_same(users, path));
+        if scope == Scope::Project && is_users(&shared) {
+            return Err(InstallError::HomeIsNoProject { path: shared });
+        }
+        let unguarded = (!is_users(&shared) && holds_unguarded(&shared)).then(|| shared.clone());
         let (file, sibling) = match scope {
             Scope::Project => (shared.clone(), Some(local.clone())),
             Scope::Local => (local.clone(), Some(shared.clone())),
@@ -42,10 +53,12 @@ impl Places {
         let servers = (scope != Scope::User).then(|| (project.join(SERVERS), servers_backup));
         let mut backup = file.clone().into_os_string();
         backup.push(".plimsoll-backup");
-        let others =
-            [Some(shared), Some(local), user_settings].into_iter().flatten().filter(|path| *path != file);
+        let others = [(Scope::Project, shared), (Scope::Local, local)].into_iter();
+        let others = others.chain(user_settings.map(|users| (Scope::User, users)));
         Ok(Places {
-            others: others.collect(),
+            others: others.filter(|(_, path)| !is_same(path, &file)).collect(),
+            preferences: project.join(".claude/plimsoll.json"),
+            unguarded,
             settings: file,
             backup: backup.into(),
             commands: folder.join("commands"),
@@ -66,6 +79,16 @@ pub(crate) fn settings_files(project: &Path) -> impl Iterator<Item = PathBuf> {
 /// Whether another settings file names us; one that cannot be read is none of our business here.
 pub(super) fn holds_ours(path: &Path) -> bool {
     !hooks_in(path).is_empty()
+}
+
+/// Whether a settings file has entries of ours that also run beside others of ours.
+pub(super) fn holds_unguarded(path: &Path) -> bool {
+    hooks_in(path).iter().any(|hook| !hook.guarded)
+}
+
+/// In the home folder the project's settings are the user's.
+fn is_same(one: &Path, other: &Path) -> bool {
+    disk::canonical(one) == disk::canonical(other)
 }
 
 /// Whether another settings file still needs the working memory.

@@ -1,5 +1,5 @@
 //! Entries that yield to others, so that nothing is done twice. A plugin's yield to the same programs from a settings file or
-//! from `plimsoll run`; those of an installation without the memory, to a run's with it; and those of an earlier version,
+//! from `plimsoll run`; a project's guarded ones, to those that a user's own installation starts, and to a run's; those of an installation without the memory, to a run's with it; and those of an earlier version,
 //! which started the memory's programs beside the others, to the one program that now does both. Of two servers with one
 //! command the client itself starts only one.
 
@@ -7,7 +7,7 @@ use crate::hook_invocation::{HookInvocation, SESSION_VARIABLE};
 use crate::install::places::{hooks_in, settings_files};
 use plimsoll_domain::SessionId;
 use plimsoll_protocol::event::Event;
-use plimsoll_protocol::settings::{OurHook, Parts, WITH_MEMORY, programs_of};
+use plimsoll_protocol::settings::{GUARDED, OurHook, Parts, WITH_MEMORY, programs_of};
 use plimsoll_store::{Project, environment};
 
 /// The word by which the plugin's entries start our programs.
@@ -20,6 +20,8 @@ const GIVEN_VARIABLE: &str = "PLIMSOLL_HOOKS_GIVEN";
 pub enum HookOrigin {
     /// A settings file's, or one that `plimsoll run` gave to the client.
     ByHand,
+    /// One that a project's settings have for everybody.
+    Guarded,
     /// The plugin's.
     ByPlugin,
 }
@@ -27,8 +29,11 @@ pub enum HookOrigin {
 impl HookOrigin {
     /// By the arguments of the program.
     pub fn of(arguments: &[String]) -> HookOrigin {
-        if arguments.iter().any(|argument| argument == WORD) {
+        let has = |word: &str| arguments.iter().any(|argument| argument == word);
+        if has(WORD) {
             HookOrigin::ByPlugin
+        } else if has(GUARDED) {
+            HookOrigin::Guarded
         } else {
             HookOrigin::ByHand
         }
@@ -45,10 +50,12 @@ pub struct Halves {
 }
 
 impl Halves {
-    /// By the program and the arguments of its entry: a plugin's leaves out what the client starts by itself, too.
+    /// By the program and the arguments of its entry: a plugin's and a guarded one leave out what the client starts by
+    /// itself, too.
     pub fn of(program: &str, arguments: &[String]) -> Halves {
         let memory = arguments.iter().any(|argument| argument == WITH_MEMORY);
-        if HookOrigin::of(arguments) == HookOrigin::ByHand {
+        let origin = HookOrigin::of(arguments);
+        if origin == HookOrigin::ByHand {
             return Halves { load_line: true, memory };
         }
         let given = environment::variable(GIVEN_VARIABLE).unwrap_or_default();
@@ -57,9 +64,11 @@ impl Halves {
             settings_files(project.root()).flat_map(|file| hooks_in(&file)).collect()
         };
         let named = Project::of_hook(None).map(of_project).unwrap_or_default();
-        // The client runs identical commands once, but the plugin's has one word more, so both would run.
+        // The client runs identical commands once, but these have one word more, so both would run.
+        let yields_to = |hook: &&OurHook| origin == HookOrigin::ByPlugin || !hook.guarded;
         let is_started = |program: &str| {
-            is_given(&given, &session, program) || named.iter().any(|hook| hook.program == program)
+            is_given(&given, &session, program)
+                || named.iter().filter(yields_to).any(|hook| hook.program == program)
         };
         Halves { load_line: !is_started(program), memory: memory && !is_started(MEMORY_PROGRAM) }
     }
@@ -103,7 +112,7 @@ pub(crate) fn is_given_both(call: &HookInvocation) -> bool {
 /// which has the memory's half alone, stays quiet. After a batch the record of what was shown does as much, for less.
 pub(crate) fn is_started_with_both(call: &HookInvocation) -> bool {
     let Some(program) = program_of_both(call.event()) else { return false };
-    let is_it = |hook: &OurHook| hook.program == program && hook.with_memory;
+    let is_it = |hook: &OurHook| hook.program == program && hook.with_memory && !hook.guarded;
     let is_named = || settings_files(call.project.root()).any(|file| hooks_in(&file).iter().any(is_it));
     is_given_both(call) || !matches!(call.event(), Event::PostToolBatch(_)) && is_named()
 }

@@ -4,6 +4,7 @@ use super::files::{OwnFile, plan_include, remove_own};
 use super::memory::plan_server_removal;
 use super::places::{Places, holds_memory, holds_ours};
 use super::returned::{Returned, drop_left_over};
+use super::team;
 use super::{COMMANDS, Change, InstallError, Plan, Scope, decoded};
 use plimsoll_protocol::settings::{self, OurHook};
 use plimsoll_store::disk;
@@ -38,6 +39,10 @@ pub struct Removal {
     pub left: Vec<PathBuf>,
     /// What the user may have added to the user's own list of servers is left there.
     pub by_hand: bool,
+    /// The preferences and ignore rules for everybody that go.
+    pub team_files: Vec<PathBuf>,
+    /// Other settings files that the client reads here and that hold entries of ours.
+    pub also_in: Vec<(Scope, PathBuf)>,
 }
 
 /// Plans the removal of everything an installation wrote.
@@ -57,6 +62,8 @@ pub fn plan_removal(scope: Scope, project: &Path) -> Result<Plan<Removal>, Insta
         memory_still_in: places.sibling.clone().filter(|path| holds_memory(path)),
         left: Vec::new(),
         by_hand: false,
+        team_files: Vec::new(),
+        also_in: places.others.iter().filter(|(_, path)| holds_ours(path)).cloned().collect(),
     };
     let mut changes = Vec::new();
     if let Some(now) = disk::read(&places.settings)? {
@@ -67,6 +74,9 @@ pub fn plan_removal(scope: Scope, project: &Path) -> Result<Plan<Removal>, Insta
             report.servers = plan_server_removal(list, backup, &mut changes)?;
         }
         report.agent = Some(remove_own(&places.agent, settings::agent::FILE, &mut changes)?);
+    }
+    if scope == Scope::Project {
+        report.team_files = team::plan_removal(&places, project, &mut changes)?;
     }
     report.by_hand = scope == Scope::User && report.removed.iter().any(OurHook::is_memorys);
     if report.still_in.is_none() {

@@ -40,7 +40,7 @@ pub enum ClientError {
     },
     /// A flag that the client takes once, and the working memory needs.
     #[error(
-        "--memory passes {0} to the client itself: run `plimsoll init --memory` once in this project, then give your own after `--`"
+        "--memory passes {0} to the client itself: run `plimsoll init --local --memory` once in this project, then give your own after `--`"
     )]
     FlagInUse(&'static str),
 }

@@ -178,10 +178,10 @@ fn memory_arguments(project: &Project, options: &Options) -> Result<Vec<String>,
 }
 
 /// How a hook program is named: as the settings that the client reads here name it, for only an identical entry
-/// runs once; else where it is.
+/// runs once; else where it is. (A guarded entry is never identical; it yields to what a run gives.)
 fn spelling(installed: &[OurHook]) -> impl Fn(&str) -> String + '_ {
     move |program| {
-        let same = installed.iter().find(|hook| hook.program == program);
+        let same = installed.iter().find(|hook| hook.program == program && !hook.guarded);
         let works = same.filter(|hook| environment::find_program(&hook.command).is_some());
         works.map_or_else(|| command_for(program), |hook| hook.command.clone())
     }

@@ -47,7 +47,7 @@ pub(super) fn section(facts: &FaultFacts) -> Section {
             clip(&one_line(&last.command), 100),
             clip(&one_line(&last.what), 200)
         );
-        let todo = "check that the program exists and starts; `plimsoll init` writes its path again";
+        let todo = "check that the program exists and starts; `plimsoll init` (with the option of its settings) writes its path again";
         findings.push(Finding::warning("faults.client", what, todo));
     }
     let summary = match (recent, facts.of_client.len()) {

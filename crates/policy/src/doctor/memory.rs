@@ -32,13 +32,19 @@ pub struct MemoryFacts {
     pub has_agent: bool,
     /// How deep agents may nest; none if not stated.
     pub depth: Option<u64>,
+    /// The hooks are in the user's own settings.
+    pub by_user: bool,
 }
 
 /// How deep frames can nest.
 pub(super) const DEPTH: u64 = 5;
 
 pub(super) fn section(facts: &MemoryFacts) -> Section {
-    let again = "run `plimsoll init --memory` again";
+    let again = if facts.by_user {
+        "run `plimsoll init --user --memory` again"
+    } else {
+        "run `plimsoll init --local --memory` again"
+    };
     let server = match facts.server {
         Server::Ours | Server::LeftToUser => None,
         Server::Missing => Some((
@@ -49,7 +55,7 @@ pub(super) fn section(facts: &MemoryFacts) -> Section {
         Server::Foreign => Some((
             "memory.other_server",
             "another server is named plimsoll: our tools are not there",
-            "give it another name, then run `plimsoll init --memory`",
+            "give it another name, then run `plimsoll init --local --memory`",
         )),
         Server::Unreadable => Some((
             "memory.unreadable",
@@ -96,6 +102,7 @@ mod tests {
                 agent: "frame.md".to_owned(),
                 has_agent: true,
                 depth: Some(5),
+                by_user: false,
             };
             change(&mut facts);
             section(&facts)

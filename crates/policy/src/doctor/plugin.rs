@@ -40,7 +40,7 @@ pub(super) fn section(facts: &PluginFacts, programs: &str, client: &ClientFacts)
     }
     if let Some(list) = &facts.other_server {
         let what = "our server is configured here with another path than in the plugin: the client starts both, and the model has every tool twice";
-        let todo = format!("`plimsoll uninstall`, or `claude plugin disable {}`", facts.name);
+        let todo = format!("`plimsoll uninstall --local`, or `claude plugin disable {}`", facts.name);
         findings.push(Finding::warning("plugin.two_servers", what, &todo).at(list.clone()));
     }
     let depth = facts.depth.unwrap_or(USUAL_DEPTH);

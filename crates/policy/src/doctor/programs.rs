@@ -27,6 +27,8 @@ pub struct Named {
     pub file: String,
     /// What it says of itself.
     pub standing: Standing,
+    /// An entry for everybody, which does nothing where the program is missing.
+    pub guarded: bool,
 }
 
 /// Our programs.
@@ -60,6 +62,7 @@ pub(super) fn section(facts: &ProgramFacts) -> Section {
     Section::new("Programs", format!("{} ({programs} in {})", facts.version, facts.folder), findings)
 }
 
+const INIT_AGAIN: &str = "run `plimsoll init` again with the option of those settings (--user, --local)";
 const TOGETHER: &str = "install all programs of one build together (`scripts/build.sh`)";
 
 fn beside(facts: &ProgramFacts, (name, standing): &(String, Standing)) -> Option<Finding> {
@@ -69,10 +72,15 @@ fn beside(facts: &ProgramFacts, (name, standing): &(String, Standing)) -> Option
 
 fn named(facts: &ProgramFacts, one: &Named) -> Option<Finding> {
     let finding = match &one.standing {
+        Standing::Missing if one.guarded => Finding::warning(
+            "settings.silent_program",
+            format!("the hooks for everybody do nothing here: {} is not on the PATH", one.name),
+            "run `plimsoll init` to have hooks of your own, or add the folder of the programs to the PATH",
+        ),
         Standing::Missing => Finding::problem(
             "settings.missing_program",
             format!("the settings name {}, which does not exist", one.name),
-            "run `plimsoll init` again (with --user or --local, where those settings are)",
+            INIT_AGAIN,
         ),
         standing => of_standing(&facts.version, &one.name, standing)?,
     };
@@ -103,7 +111,7 @@ pub(super) fn of_standing(ours: &str, name: &str, standing: &Standing) -> Option
         Standing::Other => Some(Finding::warning(
             "programs.other_version",
             format!("{name} is not the program next to plimsoll: it may be another version"),
-            "run `plimsoll init` again (with --user or --local, where those settings are), or install all programs together",
+            "run `plimsoll init` again with the option of those settings (--user, --local), or install all programs together",
         )),
         Standing::Version(_) => None,
     }
@@ -151,7 +159,12 @@ mod tests {
         let standing = |standing: Standing| facts(|facts| facts.beside[0].1 = standing);
         let named = |standing: Standing| {
             let (name, file) = ("/old/plimsoll-stop-gate".to_owned(), "settings.json".to_owned());
-            facts(|facts| facts.named.push(Named { name, file, standing }))
+            facts(|facts| facts.named.push(Named { name, file, standing, guarded: false }))
+        };
+        let guarded = || {
+            let (name, file) = ("plimsoll-stop-gate".to_owned(), "settings.json".to_owned());
+            let standing = Standing::Missing;
+            facts(|facts| facts.named.push(Named { name, file, standing, guarded: true }))
         };
         let old = || Standing::Version("0.0.9".to_owned());
         for (section, expected) in [
@@ -162,6 +175,7 @@ mod tests {
             (standing(old()), vec!["programs.other_version"]),
             (named(Standing::Other), vec!["programs.other_version"]),
             (named(Standing::Missing), vec!["settings.missing_program"]),
+            (guarded(), vec!["settings.silent_program"]),
             (facts(|facts| facts.on_path.clear()), vec!["programs.not_on_path"]),
             (facts(|facts| facts.first_is_we = false), vec!["programs.several"]),
             (facts(|facts| facts.on_path.push("/old/plimsoll".to_owned())), vec!["programs.several"]),

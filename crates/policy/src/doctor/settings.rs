@@ -32,7 +32,7 @@ impl Scope {
         match self {
             Scope::Managed => "ask the administrator of this machine to change this file",
             Scope::Local => "run `plimsoll init --local` again",
-            Scope::Project => "run `plimsoll init` again",
+            Scope::Project => "run `plimsoll init --project --entries` again",
             Scope::User => "run `plimsoll init --user` again",
         }
     }
@@ -41,7 +41,7 @@ impl Scope {
         match self {
             Scope::Managed => "ask the administrator of this machine to change this file",
             Scope::Local => "`plimsoll uninstall --local`",
-            Scope::Project => "`plimsoll uninstall`",
+            Scope::Project => "`plimsoll uninstall --project`",
             Scope::User => "`plimsoll uninstall --user`",
         }
     }
@@ -110,6 +110,7 @@ pub(super) fn section(facts: &SettingsFacts) -> Section {
     findings.extend(facts.files.iter().filter_map(|file| unknown_events(facts, file)));
     findings.extend(facts.files.iter().flat_map(|file| entries(facts, file)));
     findings.extend(doubled(facts));
+    findings.extend(readable(facts).filter_map(unguarded));
     findings.extend(status_line(facts));
     let with_ours: Vec<String> = readable(facts)
         .filter(|(_, survey)| !survey.ours.is_empty())
@@ -251,7 +252,8 @@ fn wrong(era: Option<HookSupport>, missing: Option<String>, unasked: Option<Stri
 fn doubled(facts: &SettingsFacts) -> Option<Finding> {
     let mut places: BTreeMap<String, Vec<Place<'_>>> = BTreeMap::new();
     for (file, survey) in readable(facts) {
-        for entry in &survey.ours {
+        // A guarded one gives way by itself.
+        for entry in survey.ours.iter().filter(|entry| !entry.guarded) {
             let key = format!("{} {} {:?}", entry.event, entry.program, entry.part());
             places.entry(key).or_default().push((file, entry));
         }
@@ -266,6 +268,14 @@ fn doubled(facts: &SettingsFacts) -> Option<Finding> {
     let what = format!("our hooks are configured twice ({}); the client runs them once", files(places));
     let todo = format!("nothing, or {}", last_scope(places).uninstall());
     Some(Finding::note("settings.doubled_alike", what, &todo))
+}
+
+/// Entries for everybody, which fail where our programs are not installed.
+fn unguarded((file, survey): (&SettingsFile, &Survey)) -> Option<Finding> {
+    let is_bare = file.scope == Scope::Project && survey.ours.iter().any(|entry| !entry.guarded);
+    let what = "our hooks are here for everybody: a colleague without Plimsoll sees an error at each event";
+    let todo = "`plimsoll init --project --entries` makes them silent there; or `plimsoll uninstall --project`, and everybody who wants them runs `plimsoll init`";
+    is_bare.then(|| Finding::note("settings.unguarded", what, todo).at(file.path.clone()))
 }
 
 /// An entry, and where it stands.

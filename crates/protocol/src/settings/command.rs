@@ -2,6 +2,27 @@
 
 use super::PROGRAMS;
 
+/// The last word of a guarded command, by which the program knows that its entry is one for everybody.
+pub const GUARDED: &str = "--guarded";
+
+/// A command for a project's settings, which everybody reads: where the program is not installed, nothing happens. The
+/// client hands it to a shell.
+pub(super) fn guarded(program: &str, arguments: &[String]) -> String {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).chain([GUARDED]).collect();
+    format!("command -v {program} >/dev/null || exit 0; exec {program} {}", words.join(" "))
+}
+
+/// The program and its arguments, if this is exactly a command as [`guarded`] writes it.
+pub(super) fn of_guarded(command: &str) -> Option<(&str, Vec<String>)> {
+    let program = command.strip_prefix("command -v ")?.split(' ').next()?;
+    let arguments = command.rsplit_once("; exec ")?.1.split(' ').skip(1);
+    let mut arguments: Vec<String> = arguments.map(str::to_owned).collect();
+    arguments.pop();
+    let is_plain = |word: &String| quoted(word) == *word;
+    let is_ours = PROGRAMS.contains(&program) && arguments.iter().all(is_plain);
+    (is_ours && guarded(program, &arguments) == command).then_some((program, arguments))
+}
+
 /// A command is ours if it runs one of our programs, in any folder; not if it merely mentions one.
 pub(super) fn is_ours(command: &str, exec_form: bool) -> bool {
     PROGRAMS.contains(&program_of(command, exec_form).as_str())
@@ -13,12 +34,19 @@ pub fn starts_ours(command: &str) -> bool {
 }
 
 pub(super) fn program_of(command: &str, exec_form: bool) -> String {
+    if let Some((program, _)) = of_guarded(command) {
+        return program.to_owned();
+    }
     let path = if exec_form { first_word_or_whole(command) } else { first_word(command) };
     path.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
-/// In exec form the whole text is a path, spaces and all; where the user left arguments in it, its first word.
+/// What a command starts. In exec form the whole text is a path, spaces and all; where the user left arguments in it, its
+/// first word.
 pub(super) fn first_word_or_whole(command: &str) -> String {
+    if let Some((program, _)) = of_guarded(command) {
+        return program.to_owned();
+    }
     let whole = command.trim();
     if whole.starts_with('\'') || whole.starts_with('"') || !whole.starts_with('/') {
         return first_word(whole);
@@ -51,5 +79,33 @@ pub fn quoted(word: &str) -> String {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_we_write_counts_as_guarded() {
+        for arguments in [vec![], vec!["memory".to_owned()], vec!["part-2".to_owned()]] {
+            let command = guarded("plimsoll-memory", &arguments);
+            assert_eq!(of_guarded(&command), Some(("plimsoll-memory", arguments)));
+            assert!(is_ours(&command, false));
+            assert_eq!(first_word_or_whole(&command), "plimsoll-memory");
+        }
+        let ours = guarded("plimsoll-stop-gate", &[]);
+        for other in [
+            ours.replace("plimsoll-stop-gate", "plimsoll-stop"),
+            ours.replace("exec plimsoll-stop-gate", "exec plimsoll-post-tool"),
+            ours.replace(" --guarded", ""),
+            ours.replace(" --guarded", " $(id) --guarded"),
+            ours.replace(" --guarded", "; id --guarded"),
+            ours.replace("exit 0", "exit 1"),
+            format!("{ours} more"),
+            format!("id; {ours}"),
+        ] {
+            assert_eq!(of_guarded(&other), None, "{other}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Hook entries where they are in a settings text: found, put in, taken out.
 
-use super::command::{is_ours, program_of};
+use super::command::{is_ours, of_guarded, program_of};
 use super::text::{self, Unreadable};
 use super::wanted::Wanted;
 use super::{OurHook, WITH_MEMORY};
@@ -12,6 +12,8 @@ pub(super) struct HookEntry {
     pub(super) event: String,
     pub(super) command: String,
     pub(super) exec_form: bool,
+    /// For everybody, and silent where our programs are not installed.
+    pub(super) guarded: bool,
     pub(super) arguments: Vec<Value>,
     matcher: String,
     /// The group has no key but `matcher` and `hooks`, and holds this one entry.
@@ -65,12 +67,16 @@ pub(super) fn entries(body: &str) -> Result<Vec<HookEntry>, Unreadable> {
                 let fields = text::members(body, &place)?.unwrap_or_default();
                 let field = |name: &str| fields.iter().find(|field| field.key == name);
                 let command = field("command").and_then(|field| text::string(body, &field.value));
+                let command = command.unwrap_or_default();
                 let arguments = field("args").map(|field| text::value(body, &field.value));
+                let exec_form = arguments.is_some();
+                let guarded = of_guarded(&command).filter(|_| !exec_form).map(|(_, words)| words.into());
                 all.push(HookEntry {
                     event: event.key.clone(),
-                    command: command.unwrap_or_default(),
-                    exec_form: field("args").is_some(),
-                    arguments: arguments.and_then(|list| list.as_array().cloned()).unwrap_or_default(),
+                    exec_form,
+                    guarded: guarded.is_some(),
+                    arguments: guarded.or(arguments).map(list_of).unwrap_or_default(),
+                    command,
                     matcher: matcher.clone(),
                     alone,
                     group: group.clone(),
@@ -84,6 +90,14 @@ pub(super) fn entries(body: &str) -> Result<Vec<HookEntry>, Unreadable> {
     Ok(all)
 }
 
+/// The elements of a list; none of any other value.
+fn list_of(value: Value) -> Vec<Value> {
+    match value {
+        Value::Array(elements) => elements,
+        _ => Vec::new(),
+    }
+}
+
 pub(super) fn find(body: &str) -> Result<Vec<Found>, Unreadable> {
     let ours = entries(body)?.into_iter().filter(|entry| is_ours(&entry.command, entry.exec_form));
     Ok(ours
@@ -93,6 +107,7 @@ pub(super) fn find(body: &str) -> Result<Vec<Found>, Unreadable> {
                 program: program_of(&entry.command, entry.exec_form),
                 command: entry.command.clone(),
                 with_memory: entry.arguments.iter().any(|argument| argument == WITH_MEMORY),
+                guarded: entry.guarded,
             },
             entry,
         })
@@ -106,8 +121,8 @@ fn pairs(found: &[Found], wanted: &[Wanted]) -> Vec<Option<usize>> {
     let mut pairs = vec![None; wanted.len()];
     let mut taken = vec![false; found.len()];
     let alike: [fn(&HookEntry, &Wanted) -> bool; 3] = [
-        |entry, one| entry.arguments == one.arguments() && entry.matcher == one.matcher(),
-        |entry, one| entry.arguments == one.arguments(),
+        |entry, one| entry.arguments == one.arguments && entry.matcher == one.matcher(),
+        |entry, one| entry.arguments == one.arguments,
         |_, _| true,
     ];
     for alike in alike {

@@ -62,6 +62,8 @@ pub struct OurEntry {
     pub starts: String,
     /// The fixed word behind it, if any.
     pub arguments: Vec<Value>,
+    /// For everybody, and silent where our programs are not installed.
+    pub guarded: bool,
 }
 
 /// A status line.
@@ -92,6 +94,7 @@ pub fn survey(existing: &str) -> Result<Survey, Unreadable> {
                 event: entry.event,
                 command: entry.command,
                 arguments: entry.arguments,
+                guarded: entry.guarded,
             });
         } else if entry.event == "Stop" {
             survey.foreign_stop.push(words_of(&text::value(&body, &entry.place)));
@@ -155,6 +158,8 @@ pub fn differences(existing: &str, parts: impl Into<Parts>) -> Result<Vec<Differ
         let same = found.iter().find(|one| one.hook.program == program);
         same.map_or_else(|| program.to_owned(), |one| first_word_or_whole(&one.hook.command))
     };
-    let parts = Parts { memory: found.iter().any(|one| one.hook.is_memorys()), ..parts.into() };
+    let memory = found.iter().any(|one| one.hook.is_memorys());
+    let guarded = found.iter().any(|one| one.hook.guarded);
+    let parts = Parts { memory, guarded, ..parts.into() };
     Ok(entries::differences(&body, &found, &wanted(parts, &spelled)))
 }

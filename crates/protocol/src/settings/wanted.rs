@@ -1,6 +1,6 @@
 //! What the templates ask for: each entry, with its command spelled for this machine.
 
-use super::command::quoted;
+use super::command::{guarded, quoted};
 use super::{HookSupport, MEMORY, MODERN, Parts, WITH_MEMORY};
 use serde_json::{Map, Value};
 
@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 pub(super) struct Wanted {
     pub(super) event: String,
     pub(super) program: String,
+    /// As the template has them, however the entry spells them.
+    pub(super) arguments: Vec<Value>,
     pub(super) group: Value,
 }
 
@@ -15,16 +17,11 @@ impl Wanted {
     /// True if this entry does what another does, and the memory's half of the event.
     fn stands_for(&self, other: &Wanted) -> bool {
         let is_same = (&self.event, &self.program) == (&other.event, &other.program);
-        is_same && other.arguments().is_empty() && self.arguments().iter().any(|word| word == WITH_MEMORY)
+        is_same && other.arguments.is_empty() && self.arguments.iter().any(|word| word == WITH_MEMORY)
     }
 
     pub(super) fn entry(&self) -> Value {
         self.group.pointer("/hooks/0").cloned().unwrap_or_default()
-    }
-
-    pub(super) fn arguments(&self) -> Vec<Value> {
-        let arguments = self.group.pointer("/hooks/0/args").and_then(Value::as_array);
-        arguments.cloned().unwrap_or_default()
     }
 
     pub(super) fn matcher(&self) -> &str {
@@ -70,8 +67,13 @@ pub(super) fn wanted(parts: Parts, command_for: &dyn Fn(&str) -> String) -> Vec<
                     continue;
                 };
                 let program = entry.get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
-                spell(entry, parts.era, command_for(&program));
-                let one = Wanted { event: event.clone(), program, group };
+                let arguments = entry.get("args").and_then(Value::as_array).cloned().unwrap_or_default();
+                if parts.guarded {
+                    spell_guarded(entry, &program, &arguments);
+                } else {
+                    spell(entry, parts.era, command_for(&program));
+                }
+                let one = Wanted { event: event.clone(), program, arguments, group };
                 match all.iter_mut().find(|other| one.stands_for(other)) {
                     Some(other) => *other = one,
                     None => all.push(one),
@@ -108,6 +110,13 @@ fn spell(entry: &mut Map<String, Value>, era: HookSupport, command: String) {
     } else {
         entry.insert("command".to_owned(), command.into());
     }
+}
+
+/// By the program's name alone: the file is on many machines.
+fn spell_guarded(entry: &mut Map<String, Value>, program: &str, arguments: &[Value]) {
+    let words: Vec<String> = arguments.iter().filter_map(|word| word.as_str().map(str::to_owned)).collect();
+    entry.insert("command".to_owned(), guarded(program, &words).into());
+    entry.shift_remove("args");
 }
 
 /// Our status line, for every client alike.

@@ -42,14 +42,14 @@ fn is_subagents(request: &Request) -> bool {
 
 /// `init`, with the memory where the client can bear it, and `doctor`; whether the modern template was written.
 fn install(world: &World, version: &str, findings: &mut Findings) -> bool {
-    let init = world.plimsoll(&["init"]).run().expect_success();
+    let init = world.plimsoll(&["init", "--local"]).run().expect_success();
     let is_modern = init.stdout.contains(&format!("Template: modern (the client is {version})"));
     findings.note("init.modern template", is_modern);
     if !is_modern {
         let words = format!("Template: classic (the client is {version}; from ");
         assert!(init.stdout.contains(&words), "{init:?}");
     }
-    let memory = world.plimsoll(&["init", "--memory"]).run();
+    let memory = world.plimsoll(&["init", "--local", "--memory"]).run();
     findings.note("init.memory", memory.code == Some(0));
     if memory.code != Some(0) {
         refused(&memory, version);

@@ -33,7 +33,7 @@ pub(crate) fn is_refused(version: &str, findings: &mut Findings) {
     assert!(finished.code == Some(1) && says(&finished.stderr), "{finished:?}");
     assert!(!world.exists(STATE) && model.requests().is_empty(), "nothing was begun");
     findings.say("run.begins", "refused");
-    let init = world.plimsoll(&["init"]).run().expect_success();
+    let init = world.plimsoll(&["init", "--local"]).run().expect_success();
     assert!(init.stdout.contains("Careful: ") && says(&init.stdout), "{init:?}");
     findings.say("init.modern template", "warns");
     let doctor = world.plimsoll(&["doctor"]).run();

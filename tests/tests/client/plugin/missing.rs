@@ -1,10 +1,9 @@
 //! The plugin without the programs.
 
-use super::stage::{folder, session};
+use super::stage::{attachments, folder, session};
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
-use serde_json::Value;
 use std::time::Duration;
 
 const WORDS: &str = "programs are not installed";
@@ -13,20 +12,6 @@ fn bare(model: &ScriptedModel) -> World {
     let mut world = World::new().without_plimsoll();
     world.use_model(model);
     world
-}
-
-/// What the hooks have left in the transcripts: its kind, and what was said.
-fn attachments(world: &World) -> Vec<(String, String)> {
-    let lines: Vec<Value> = world
-        .transcripts()
-        .iter()
-        .flat_map(|file| {
-            world.read(file).lines().filter_map(|line| serde_json::from_str(line).ok()).collect::<Vec<_>>()
-        })
-        .collect();
-    let hooks = lines.into_iter().map(|line: Value| line["attachment"].clone());
-    let pair = |attachment: Value| Some((attachment["type"].as_str()?.to_owned(), attachment.to_string()));
-    hooks.filter_map(pair).filter(|(kind, _)| kind.starts_with("hook_")).collect()
 }
 
 #[test]

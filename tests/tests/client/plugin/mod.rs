@@ -6,5 +6,5 @@ mod frames;
 mod market;
 mod missing;
 mod session;
-mod stage;
+pub(crate) mod stage;
 mod twice;

@@ -7,6 +7,7 @@ use plimsoll_store::{Project, TurnLog};
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::{Finished, World};
+use serde_json::Value;
 use std::path::PathBuf;
 
 /// The plugin's folder.
@@ -61,4 +62,18 @@ pub(crate) fn turn_log(world: &World) -> Vec<RecordKind> {
 /// How many of them are of this kind.
 pub(crate) fn count(records: &[RecordKind], kind: RecordKind) -> usize {
     records.iter().filter(|found| **found == kind).count()
+}
+
+/// What the hooks have left in the transcripts: its kind, and what was said.
+pub(crate) fn attachments(world: &World) -> Vec<(String, String)> {
+    let lines: Vec<Value> = world
+        .transcripts()
+        .iter()
+        .flat_map(|file| {
+            world.read(file).lines().filter_map(|line| serde_json::from_str(line).ok()).collect::<Vec<_>>()
+        })
+        .collect();
+    let hooks = lines.into_iter().map(|line: Value| line["attachment"].clone());
+    let pair = |attachment: Value| Some((attachment["type"].as_str()?.to_owned(), attachment.to_string()));
+    hooks.filter_map(pair).filter(|(kind, _)| kind.starts_with("hook_")).collect()
 }

@@ -42,7 +42,7 @@ fn beside(options: &[&str]) {
 
 #[test]
 fn a_project_with_our_hooks_and_one_with_the_memory_too_do_nothing_twice() {
-    for options in [&["init"][..], &["init", "--memory"], &["init", "--user"]] {
+    for options in [&["init", "--local"][..], &["init", "--local", "--memory"], &["init", "--user"]] {
         beside(options);
     }
 }

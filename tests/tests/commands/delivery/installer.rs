@@ -143,9 +143,9 @@ fn init_gives_the_hook_programs_their_names() {
     .expect_success();
     let init =
         |arguments: &[&str]| world.command(format!("{alone}/plimsoll"), arguments).run().expect_success();
-    let dry = init(&["init", "--dry-run"]).stdout;
+    let dry = init(&["init", "--local", "--dry-run"]).stdout;
     assert!(!dry.contains("Careful") && !tree(&world, &alone).contains("post-tool"), "{dry}");
-    let said = init(&["init"]).stdout;
+    let said = init(&["init", "--local"]).stdout;
     assert!(!said.contains("Careful"), "{said}");
     for name in plimsoll_protocol::settings::PROGRAMS.iter() {
         let version = shell(&world, &format!("'{alone}/{name}' version")).expect_success().stdout;
@@ -181,7 +181,7 @@ fn the_command_without_its_hooks_says_how_to_get_them() {
     let alone = beside(&world, "alone");
     shell(&world, &format!("cp '{}/plimsoll' '{alone}'", plimsoll_testkit::bin_dir().display()))
         .expect_success();
-    let said = world.command(format!("{alone}/plimsoll"), &["init"]).run().expect_success().stdout;
+    let said = world.command(format!("{alone}/plimsoll"), &["init", "--local"]).run().expect_success().stdout;
     let careful = said.lines().find(|line| line.starts_with("Careful")).unwrap_or(&said);
     for words in [alone.as_str(), "plimsoll-post-tool", "scripts/install.sh", "cargo install"] {
         assert!(careful.contains(words), "{words}: {said}");

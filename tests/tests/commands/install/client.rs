@@ -32,7 +32,7 @@ fn fail_on_screen(stage: &mut Stage) {
 }
 
 fn the_client_takes_every_entry(mut stage: Stage) {
-    stage.done(&["init"]);
+    stage.done(&["init", "--local"]);
     let compacting = vec![
         Step::bash("echo one").usage(5_000),
         Step::bash("echo two").usage(170_000),
@@ -53,7 +53,7 @@ fn the_oldest_client_takes_every_entry_of_the_classic_template() {
     for stage in [Stage::new(), Stage::with_folder("it's a $HOME", false)] {
         let mut stage = stage;
         stage.client("1.0.128 (Claude Code)");
-        assert!(stage.done(&["init"]).contains("Template: classic"));
+        assert!(stage.done(&["init", "--local"]).contains("Template: classic"));
         let model = ScriptedModel::steps(vec![Step::bash("echo one").usage(5_000), Step::text("done")]);
         stage.world.use_model(&model);
         let args = ["-p", "hi", "--allowedTools", "Bash"];
@@ -72,7 +72,7 @@ fn the_client_takes_programs_in_a_folder_that_only_a_shell_would_stumble_over() 
 #[test]
 fn the_status_line_shows_from_such_a_folder_too() {
     for stage in [Stage::new(), Stage::with_folder("it's a $HOME", false)] {
-        stage.done(&["init"]);
+        stage.done(&["init", "--local"]);
         let terminal = Terminal::claude(&stage.world, &[], 100, 30);
         terminal.wait_for("PLIMSOLL-LINE", Duration::from_secs(10));
         terminal.close();
@@ -82,7 +82,7 @@ fn the_status_line_shows_from_such_a_folder_too() {
 #[test]
 fn a_slash_command_reaches_the_model_as_our_text() {
     let mut stage = Stage::new();
-    stage.done(&["init"]);
+    stage.done(&["init", "--local"]);
     let told = client_run(&mut stage, "/ralph status", vec![Step::text("done")]);
     assert!(told.contains("called `/ralph` with: status") && told.contains("`plimsoll status`"), "{told}");
     let told = client_run(&mut stage, "/handoff the build is red", vec![Step::text("done")]);

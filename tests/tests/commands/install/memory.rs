@@ -1,13 +1,13 @@
 //! `plimsoll init --memory`: everything in, nothing of the user's touched, everything out.
 
 use super::stage::{BACKUP, FOREIGN, SETTINGS, Stage, events_of};
-use plimsoll_protocol::settings::{self, agent, servers};
+use plimsoll_protocol::settings::{self, HookSupport, agent, servers};
 use serde_json::{Value, json};
 
 const SERVERS: &str = ".mcp.json";
 const SERVERS_BACKUP: &str = ".claude/mcp.json.plimsoll-backup";
 const AGENT: &str = ".claude/agents/frame.md";
-const INIT: &[&str] = &["init", "--memory"];
+const INIT: &[&str] = &["init", "--local", "--memory"];
 const DEPTH: &str = "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH";
 const OTHERS: &str =
     "{\n\t\"mcpServers\": {\n\t\t\"other\": {\"command\": \"x\", \"args\": []}\n\t},\n\t\"z\": 1.50\n}";
@@ -24,9 +24,11 @@ fn the_memory_comes_and_goes_and_leaves_every_file_as_it_was() {
         stage.world.write(SERVERS, list);
         let before = stage.files();
         let said = stage.done(INIT);
-        for part in
-            ["settings.json: the working memory's hooks", ".mcp.json: the server", "frame.md: the agent"]
-        {
+        for part in [
+            "settings.local.json: the working memory's hooks",
+            ".mcp.json: the server",
+            "frame.md: the agent",
+        ] {
             assert!(said.contains(part), "{part}: {said}");
         }
         assert_eq!((stage.world.read(BACKUP), stage.world.read(SERVERS_BACKUP)), (text.into(), list.into()));
@@ -37,30 +39,30 @@ fn the_memory_comes_and_goes_and_leaves_every_file_as_it_was() {
         expected.extend(events_of(settings::MEMORY));
         assert_eq!(events_of(&stage.world.read(SETTINGS)), expected);
         let installed = stage.files();
-        for again in [INIT, &["init"]] {
+        for again in [INIT, &["init", "--local"]] {
             stage.done(again);
             assert_eq!(stage.files(), installed, "{again:?} changes nothing");
         }
-        let said = stage.done(&["uninstall"]);
+        let said = stage.done(&["uninstall", "--local"]);
         assert_eq!(said.matches("byte for byte as before").count(), 2, "{said}");
         assert_eq!(stage.files(), before);
-        assert!(stage.done(&["uninstall"]).contains("nothing of ours"));
+        assert!(stage.done(&["uninstall", "--local"]).contains("nothing of ours"));
         assert_eq!(stage.files(), before);
     }
 }
 
 #[test]
 fn files_that_the_memory_made_are_gone_after_uninstall_in_every_scope() {
-    for scope in [&[][..], &["--local"], &["--user"]] {
+    for scope in ["--local", "--user"] {
         let stage = Stage::new();
         let before = stage.files();
-        let said = stage.done(&[INIT, scope].concat());
-        let user = scope == ["--user"];
+        let said = stage.done(&["init", "--memory", scope]);
+        let user = scope == "--user";
         let folder = if user { stage.world.home().join(".claude") } else { stage.world.path(".claude") };
         assert!(stage.world.exists(folder.join("agents/frame.md")));
         assert_eq!(stage.world.exists(SERVERS), !user, "the client rewrites the user's own list itself");
         assert_eq!(said.contains("claude mcp add --scope user plimsoll -- plimsoll-mcp"), user, "{said}");
-        let said = stage.done(&[&["uninstall"], scope].concat());
+        let said = stage.done(&["uninstall", scope]);
         assert_eq!(said.contains("claude mcp remove --scope user plimsoll"), user, "{said}");
         assert_eq!(stage.files(), before);
         assert!(!stage.world.exists(".claude"));
@@ -70,12 +72,12 @@ fn files_that_the_memory_made_are_gone_after_uninstall_in_every_scope() {
 #[test]
 fn without_the_word_no_memory_comes() {
     let stage = Stage::new();
-    stage.done(&["init"]);
+    stage.done(&["init", "--local"]);
     assert_eq!(stage.world.read(SETTINGS), settings::MODERN);
     assert!(!stage.world.exists(SERVERS) && !stage.world.exists(AGENT));
     stage.done(INIT);
     assert!(stage.world.exists(SERVERS) && stage.world.exists(AGENT), "it may come later");
-    stage.done(&["uninstall"]);
+    stage.done(&["uninstall", "--local"]);
     assert!(!stage.world.exists(SERVERS) && !stage.world.exists(".claude"));
 }
 
@@ -91,11 +93,11 @@ fn a_plain_init_renews_what_is_stale_and_brings_nothing_back() {
     ] {
         stage.world.write(file, &stage.world.read(file).replace(from, to));
     }
-    stage.done(&["init"]);
+    stage.done(&["init", "--local"]);
     assert_eq!(stage.files(), whole);
     stage.shell("rm .mcp.json .claude/agents/frame.md");
     let fewer = stage.files();
-    stage.done(&["init"]);
+    stage.done(&["init", "--local"]);
     assert_eq!(stage.files(), fewer);
 }
 
@@ -115,7 +117,7 @@ fn what_is_the_users_own_stays_and_is_named() {
     }
     assert_eq!((stage.world.read(AGENT), stage.world.read(SERVERS)), (own_agent.into(), own_list.into()));
     assert_eq!(stage.world.json(SETTINGS)["env"], json!({DEPTH: "2"}));
-    stage.done(&["uninstall"]);
+    stage.done(&["uninstall", "--local"]);
     assert_eq!(stage.files(), before);
 }
 
@@ -126,7 +128,7 @@ fn the_users_own_way_to_start_our_server_stays() {
     stage.world.write(SERVERS, &own.to_string());
     let said = stage.done(INIT);
     assert!(said.contains("Kept: your own entry for the server plimsoll"), "{said}");
-    stage.done(&["uninstall"]);
+    stage.done(&["uninstall", "--local"]);
     assert_eq!(stage.world.read(SERVERS), own.to_string());
 }
 
@@ -137,7 +139,7 @@ fn a_list_of_servers_changed_since_loses_our_server_alone() {
     stage.done(INIT);
     let changed = |text: &str| text.replace("\"z\"", "\"new\": true,\n\t\"z\"");
     stage.world.write(SERVERS, &changed(&stage.world.read(SERVERS)));
-    let said = stage.done(&["uninstall"]);
+    let said = stage.done(&["uninstall", "--local"]);
     assert_eq!(stage.world.read(SERVERS), changed(OTHERS));
     assert!(said.contains(&format!("Kept: {SERVERS_BACKUP}")), "{said}");
 }
@@ -157,7 +159,7 @@ fn a_broken_list_of_servers_is_refused_with_its_place_and_nothing_is_written() {
             assert!(finished.stderr.contains(part), "{part}: {}", finished.stderr);
         }
         assert_eq!(stage.files(), before);
-        stage.done(&["init"]);
+        stage.done(&["init", "--local"]);
         assert_eq!(stage.world.read(SERVERS), list, "without the word it is none of our business");
     }
 }
@@ -180,7 +182,7 @@ fn a_classic_client_is_refused_and_an_installed_memory_is_told_to_go() {
         stage.done(INIT);
         stage.client(version);
         // One unknown event would switch off every hook of the file.
-        let said = stage.done(&["init"]);
+        let said = stage.done(&["init", "--local"]);
         assert!(said.contains("the working memory's hooks were removed"), "{said}");
         assert_eq!(events_of(&stage.world.read(SETTINGS)), events_of(settings::CLASSIC));
     }
@@ -191,7 +193,7 @@ fn a_dry_run_shows_every_file_of_the_memory_and_writes_none() {
     let stage = Stage::new();
     stage.world.write(SERVERS, OTHERS);
     let before = stage.files();
-    let said = stage.done(&["init", "--memory", "--dry-run", "--diff"]);
+    let said = stage.done(&["init", "--local", "--memory", "--dry-run", "--diff"]);
     for part in
         ["\"part-5\"", "\"command\": \"plimsoll-mcp\"", "+name: frame", DEPTH, "Dry run: nothing was written"]
     {
@@ -200,7 +202,7 @@ fn a_dry_run_shows_every_file_of_the_memory_and_writes_none() {
     assert_eq!(stage.files(), before);
     stage.done(INIT);
     let installed = stage.files();
-    let said = stage.done(&["uninstall", "--dry-run", "--diff"]);
+    let said = stage.done(&["uninstall", "--local", "--dry-run", "--diff"]);
     assert!(said.contains("-name: frame") && said.contains("\"command\": \"plimsoll-mcp\""), "{said}");
     assert_eq!(stage.files(), installed);
 }
@@ -209,11 +211,13 @@ fn a_dry_run_shows_every_file_of_the_memory_and_writes_none() {
 fn two_scopes_of_one_project_share_server_and_agent() {
     let stage = Stage::new();
     stage.done(INIT);
-    stage.done(&["init", "--memory", "--local"]);
+    // As an earlier version wrote it for the team.
+    let earlier = settings::install("", HookSupport::Modern.with_memory(), &str::to_owned).unwrap().text;
+    stage.world.write(".claude/settings.json", &earlier);
     let said = stage.done(&["uninstall", "--local"]);
     assert!(said.contains("Kept: server and agent of the working memory"), "{said}");
     assert!(stage.world.exists(SERVERS) && stage.world.exists(AGENT));
-    stage.done(&["uninstall"]);
+    stage.done(&["uninstall", "--project"]);
     assert!(!stage.world.exists(SERVERS) && !stage.world.exists(".claude"));
 }
 
@@ -231,7 +235,7 @@ fn a_project_with_nothing_else_in_it_keeps_its_folder() {
     let stage = Stage::new();
     let empty = stage.world.home().join("empty");
     stage.shell("mkdir \"$HOME/empty\"");
-    for arguments in [INIT, &["uninstall"]] {
+    for arguments in [INIT, &["uninstall", "--local"]] {
         stage.world.command(stage.bin.join("plimsoll"), arguments).cwd(&empty).run().expect_success();
     }
     assert!(empty.is_dir() && plimsoll_store::disk::names(&empty).is_empty());

@@ -27,7 +27,7 @@ fn has_the_memory(stage: &mut Stage, more: &[&str]) {
 fn the_client_connects_the_server_and_offers_the_agent() {
     for stage in [Stage::new(), Stage::with_folder("it's a $HOME", false)] {
         let mut stage = stage;
-        stage.done(&["init", "--memory"]);
+        stage.done(&["init", "--local", "--memory"]);
         has_the_memory(&mut stage, &[]);
     }
 }
@@ -42,7 +42,7 @@ fn the_flags_of_one_session_do_the_same_without_a_file() {
 #[test]
 fn the_client_takes_every_entry_of_the_memory_and_runs_the_agent() {
     let mut stage = Stage::new();
-    stage.done(&["init", "--memory"]);
+    stage.done(&["init", "--local", "--memory"]);
     let asked = json!({"subagent_type": "frame", "description": "parse", "prompt": "The brief.", "run_in_background": false});
     let model = ScriptedModel::start(move |request| match request.kind {
         RequestKind::Subagent => Step::text("done"),
@@ -90,18 +90,18 @@ fn depth(stage: &mut Stage) -> usize {
 #[test]
 fn frames_nest_five_deep_or_as_deep_as_the_user_says() {
     let mut stage = Stage::new();
-    stage.done(&["init", "--memory"]);
+    stage.done(&["init", "--local", "--memory"]);
     assert_eq!(depth(&mut stage), 5);
-    stage.done(&["uninstall"]);
+    stage.done(&["uninstall", "--local"]);
     stage.world.write(SETTINGS, &json!({"env": {"CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH": "2"}}).to_string());
-    stage.done(&["init", "--memory"]);
+    stage.done(&["init", "--local", "--memory"]);
     assert_eq!(depth(&mut stage), 2);
 }
 
 #[test]
 fn a_client_with_a_screen_asks_once_whether_to_use_the_projects_server() {
     let stage = Stage::new();
-    stage.done(&["init", "--memory"]);
+    stage.done(&["init", "--local", "--memory"]);
     let mut terminal = Terminal::claude(&stage.world, &[], 100, 30);
     let asked = "New MCP server found in this project: plimsoll";
     terminal.wait_for(asked, Duration::from_secs(10));

@@ -6,6 +6,7 @@ mod files;
 mod memory;
 mod memory_client;
 mod stage;
+mod team;
 mod users;
 
 use plimsoll_protocol::settings::{self, HookSupport};

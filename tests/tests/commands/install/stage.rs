@@ -7,8 +7,8 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-pub(crate) const SETTINGS: &str = ".claude/settings.json";
-pub(crate) const BACKUP: &str = ".claude/settings.json.plimsoll-backup";
+pub(crate) const SETTINGS: &str = ".claude/settings.local.json";
+pub(crate) const BACKUP: &str = ".claude/settings.local.json.plimsoll-backup";
 
 /// A user's settings with everything that must not change: order, spacing, foreign hooks, unknown keys.
 pub(crate) const FOREIGN: &str = "{\n    \"zeta\": {\"b\": 1.50, \"a\": null},\n    \"hooks\": {\n        \"Stop\": [\n            { \"hooks\": [ { \"type\": \"command\", \"command\": \"say done\" } ] }\n        ],\n        \"Unknown\": []\n    },\n    \"alpha\": \"\\u00e9\"\n}";

@@ -45,7 +45,7 @@ pub(crate) fn play_with(
 pub(crate) fn world(model: &ScriptedModel) -> World {
     let mut world = World::new();
     world.use_model(model);
-    world.plimsoll(&["init", "--memory"]).run().expect_success();
+    world.plimsoll(&["init", "--local", "--memory"]).run().expect_success();
     world
 }
 

@@ -82,7 +82,7 @@ impl Stage {
             move |request| watch.lock().expect("no panic").take(&project, &command, request)
         });
         world.use_model(&model);
-        world.plimsoll(&["init", "--memory"]).run().expect_success();
+        world.plimsoll(&["init", "--local", "--memory"]).run().expect_success();
         let stage = Stage { world, model, watch };
         stage.then(parts);
         stage

@@ -85,7 +85,7 @@ pub(crate) fn play(size: Size, window: Window, way: Way) -> Figures {
     let mut world = if has_memory { World::new() } else { World::new().without_plimsoll() };
     world.use_model(&model);
     if has_memory {
-        world.plimsoll(&["init", "--memory"]).run().expect_success();
+        world.plimsoll(&["init", "--local", "--memory"]).run().expect_success();
     }
     if window == Window::Small {
         world.set_env("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "100000");

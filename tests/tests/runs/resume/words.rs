@@ -109,7 +109,7 @@ fn plimsoll_prompt_writes_the_resume_of_an_active_checkpoint() {
     let mut world = world(TWO);
     let session = vec![full(sed("45,90", OAUTH)), said(SUMMARY, "70%", NEXT)];
     let model = play(&mut world, vec![session]);
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     let script = r#"eval "$(plimsoll start --objective 'Do the plan.')"
         claude -p --model opus --allowedTools Bash < PROMPT.md
         plimsoll prompt"#;
@@ -144,7 +144,7 @@ fn a_shell_loop_sends_the_block_once_too() {
     let mut world = world(TWO);
     let session = vec![full(sed("45,90", OAUTH)), said(SUMMARY, "70%", NEXT)];
     let model = play(&mut world, vec![session]);
-    world.plimsoll(&["init"]).run().expect_success();
+    world.plimsoll(&["init", "--local"]).run().expect_success();
     let script = r#"eval "$(plimsoll start --objective 'Do the plan.')"
         claude -p --model opus --allowedTools Bash < PROMPT.md
         plimsoll gate < /dev/null

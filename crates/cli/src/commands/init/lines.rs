@@ -3,7 +3,7 @@
 use plimsoll_domain::text::counted;
 use plimsoll_flows::install::git_exclude::Excluded;
 use plimsoll_flows::install::{
-    Client, Installation, MemoryInstallation, OwnFile, Plan, Removal, Returned, ServerEntry,
+    Client, Installation, MemoryInstallation, OwnFile, Plan, Removal, Returned, Scope, ServerEntry, TeamFiles,
 };
 use plimsoll_protocol::settings::{HookSupport, Variable, servers};
 use std::path::Path;
@@ -15,7 +15,8 @@ pub(super) fn installation(plan: &Plan<Installation>, project: &Path) -> String 
     let report = &plan.report;
     let shown = |path: &Path| shown(path, project);
     let written = plan.changes.iter().any(|change| change.path == report.settings);
-    let line = if report.foreign_status_line.is_none() { ", and the status line" } else { "" };
+    let has_line = report.foreign_status_line.is_none() && report.team_files.is_none();
+    let line = if has_line { ", and the status line" } else { "" };
     let mut lines = vec![
         if written {
             format!("{}: hooks for {}{line}", shown(&report.settings), report.events.join(", "))
@@ -39,8 +40,14 @@ pub(super) fn installation(plan: &Plan<Installation>, project: &Path) -> String 
     if report.hooks_switched_off {
         lines.push("Careful: this file says \"disableAllHooks\": true, so no hook will run.".to_owned());
     }
-    lines.extend(report.also_in.iter().map(|path| {
-        format!("Careful: {} also has our hooks; if the commands differ, both run.", shown(path))
+    lines.extend(report.also_in.iter().map(|(scope, path)| {
+        let file = shown(path);
+        match scope {
+            Scope::Project => format!("Careful: {file} {UNGUARDED}"),
+            Scope::Local | Scope::User => {
+                format!("Careful: {file} also has our hooks; if the commands differ, both run.")
+            }
+        }
     }));
     if let Some(folder) = report.missing_programs.first().and_then(|path| path.parent()) {
         let names: Vec<_> =
@@ -54,6 +61,36 @@ pub(super) fn installation(plan: &Plan<Installation>, project: &Path) -> String 
     }
     lines.extend(lines_beside(report, project));
     joined(&lines)
+}
+
+/// What an earlier version wrote into the settings for everybody, and what is better.
+const UNGUARDED: &str = "has hooks of ours for everybody: a colleague without Plimsoll sees an error at each event. `plimsoll uninstall --project` removes them; `plimsoll init --project --entries` makes them silent there, and lets them give way to your own.";
+
+/// What everybody gets: preferences and ignore rules.
+pub(super) fn team(plan: &Plan<TeamFiles>, project: &Path) -> String {
+    let mut lines = team_lines(&plan.report, project);
+    lines.extend(
+        plan.report.unguarded.iter().map(|path| format!("Careful: {} {UNGUARDED}", shown(path, project))),
+    );
+    lines.push("Commit these files. Hooks are each user's own: everybody who wants them runs `plimsoll init` once; `plimsoll run` brings its own, also in CI.".to_owned());
+    joined(&lines)
+}
+
+fn team_lines(files: &TeamFiles, project: &Path) -> Vec<String> {
+    let (path, outcome) = &files.preferences;
+    let preferences = shown(path, project);
+    let preferences = match outcome {
+        OwnFile::Written => {
+            format!("{preferences}: for the team's preferences (`plimsoll generate schema` has them all)")
+        }
+        _ => format!("{preferences}: already there"),
+    };
+    let ignored = match &files.ignored {
+        Excluded::Written(path) => format!("{}: run files are ignored by git", shown(path, project)),
+        Excluded::Already(path) => format!("{}: run files are already ignored by git", shown(path, project)),
+        Excluded::NoRepository => return vec![preferences],
+    };
+    vec![preferences, ignored]
 }
 
 /// What lies beside the settings, and what to do next.
@@ -71,6 +108,7 @@ fn lines_beside(report: &Installation, project: &Path) -> Vec<String> {
     if report.memory_dropped {
         lines.push("Careful: the working memory's hooks were removed; this client does not know their events. With a newer one: `plimsoll init --memory`.".to_owned());
     }
+    lines.extend(report.team_files.iter().flat_map(|files| team_lines(files, project)));
     lines.extend(report.excluded.iter().filter_map(|excluded| match excluded {
         Excluded::Written(path) => Some(format!("{}: run files are ignored by git", shown(path))),
         Excluded::NoRepository => Some("Not a git repository: there is no exclude file to write.".to_owned()),
@@ -185,6 +223,15 @@ pub(super) fn removal(plan: &Plan<Removal>, project: &Path) -> String {
         OwnFile::Written | OwnFile::Already | OwnFile::Absent => None,
     }));
     lines.extend(report.exclude.iter().map(|path| format!("{}: our lines are removed", shown(path))));
+    lines.extend(report.team_files.iter().map(|path| format!("{}: ours are removed", shown(path))));
+    lines.extend(report.also_in.iter().map(|(scope, path)| {
+        let option = match scope {
+            Scope::Project => "--project",
+            Scope::Local => "--local",
+            Scope::User => "--user",
+        };
+        format!("{} also has our hooks: `plimsoll uninstall {option}` removes them", shown(path))
+    }));
     lines.extend(report.still_in.iter().map(|path| {
         format!("Kept: the slash commands and git's exclude lines, for our hooks in {}", shown(path))
     }));

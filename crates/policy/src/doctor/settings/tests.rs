@@ -1,6 +1,6 @@
 use super::super::codes;
 use super::*;
-use plimsoll_protocol::settings::{differences, install, survey};
+use plimsoll_protocol::settings::{Parts, differences, install, survey};
 
 const MODERN: (u32, u32, u32) = (2, 1, 329);
 
@@ -44,6 +44,8 @@ fn each_trouble_of_the_settings_has_its_finding() {
     let bad_line = r#"{"statusLine": "starship"}"#;
     let with_memory = install("{}", HookSupport::Modern.with_memory(), &bare).unwrap().text;
     let apart = include_str!("../../../../protocol/tests/old/settings.memory-apart.json");
+    let guarded = Parts { guarded: true, ..HookSupport::Modern.into() };
+    let guarded = install("{}", guarded, &bare).unwrap().text;
     let old = (2, 0, 77);
     use Scope::{Local, Managed, Project, User};
     for (client, files, expected) in [
@@ -69,9 +71,20 @@ fn each_trouble_of_the_settings_has_its_finding() {
         (MODERN, vec![(Project, apart)], vec!["settings.memory_apart"]),
         (MODERN, vec![(Project, &with_memory), (User, &modern)], vec!["settings.doubled"]),
         (MODERN, vec![(Project, &modern), (User, bad_line)], vec!["settings.bad_status_line"]),
+        (MODERN, vec![(Project, &guarded)], vec![]),
+        (MODERN, vec![(Local, &modern), (Project, &guarded), (User, &absolute)], vec!["settings.doubled"]),
+        (MODERN, vec![(Project, &guarded), (User, &modern)], vec![]),
+        (MODERN, vec![(Project, &guarded), (User, &with_memory)], vec![]),
+        (old, vec![(Project, &guarded)], vec!["settings.unknown_event", "settings.newer_than_client"]),
     ] {
         let section = look(client, &files);
-        assert_eq!(codes(&section), expected, "{section:#?}");
+        let is_bare = files.iter().any(|(scope, text)| {
+            *scope == Project && text.contains("plimsoll-") && !text.contains("--guarded")
+        });
+        let bare = is_bare.then_some("settings.unguarded");
+        let mut found = codes(&section);
+        assert_eq!(found.iter().position(|code| Some(*code) == bare).map(|at| found.remove(at)), bare);
+        assert_eq!(found, expected, "{section:#?}");
     }
 }
 
