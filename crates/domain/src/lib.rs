@@ -6,6 +6,8 @@
 //! the journal. What is absent is absent, never guessed. An enum has its words in one place, and its readers match on all of
 //! it, so a new variant does not compile until each reader has a word for it.
 //!
+//! Files that are rewritten bear the number of their [`format`]: what a newer version wrote is refused, not misread.
+//!
 //! Limits: it does not promise that what a file says is true. The files are in the project, where an agent can write them;
 //! [`authority`] says which fields a project's copy may set.
 //!
@@ -30,6 +32,7 @@ mod continue_kind;
 pub mod digest;
 pub mod fault;
 pub mod forecast;
+pub mod format;
 pub mod handoff;
 pub mod ids;
 pub mod item_area;

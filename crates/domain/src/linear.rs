@@ -1,6 +1,7 @@
 //! What goes to Linear: the notes of a run, and what is known of the one comment that holds them.
 
 use crate::digest::sha256;
+use crate::format::Format;
 use crate::ids::RunId;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -54,6 +55,8 @@ pub fn folded(notes: &[Note]) -> Vec<Note> {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Comment {
+    /// The format of the file.
+    pub format: Format,
     /// The issue it is at.
     pub issue: String,
     /// Its id, which we have chosen.

@@ -4,6 +4,7 @@
 //! can be taken away for good, and the chain still holds.
 
 use crate::digest::sha256;
+use crate::format::{FORMAT, newer_record};
 use crate::time::Timestamp;
 use crate::turn::Reason;
 use crate::turn::record::ERASED;
@@ -139,6 +140,15 @@ pub struct LogLine<'a> {
 }
 
 impl<'a> LogLine<'a> {
+    /// The format of a line, if a newer version wrote it: what it says, this one cannot know. `parsed` is what
+    /// [`LogLine::parse`] makes of it.
+    pub fn newer(line: &[u8], parsed: Option<&LogLine<'_>>) -> Option<u32> {
+        match parsed {
+            Some(known) => Some(u32::from(known.header.v)).filter(|format| *format > FORMAT),
+            None => newer_record(line),
+        }
+    }
+
     /// Takes a line apart; none if it is torn or no line of a log.
     pub fn parse(line: &'a [u8]) -> Option<LogLine<'a>> {
         #[derive(Deserialize)]

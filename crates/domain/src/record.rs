@@ -283,7 +283,7 @@ pub struct GitCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     /// A record as the version before the present types wrote it: of a real session, with what that session did not meet
     /// put in.
@@ -295,7 +295,9 @@ mod tests {
     fn a_record_of_an_older_version_is_read_and_loses_nothing() {
         let old: Value = serde_json::from_str(OLD).unwrap();
         let record: SessionRecord = serde_json::from_str(OLD).unwrap();
-        assert_eq!(serde_json::to_value(&record).unwrap(), old);
+        let mut written = serde_json::to_value(&record).unwrap();
+        assert_eq!(written.as_object_mut().unwrap().shift_remove("format"), Some(json!(1)));
+        assert_eq!(written, old);
     }
 
     #[test]
@@ -304,13 +306,14 @@ mod tests {
         assert_eq!(serde_json::to_string(&record).unwrap(), WRITTEN.trim_end());
         let fresh = SessionRecord { unreadable: true, ..SessionRecord::default() };
         let written = serde_json::to_string(&fresh).unwrap();
-        assert_eq!(written, r#"{"session_id":"","peak_percent":0,"waits":0,"waited_ms":0}"#);
+        assert_eq!(written, r#"{"format":1,"session_id":"","peak_percent":0,"waits":0,"waited_ms":0}"#);
         assert_eq!(serde_json::from_str::<SessionRecord>(&written).unwrap(), SessionRecord::default());
         assert_eq!(serde_json::from_str::<SessionRecord>("{}").unwrap(), SessionRecord::default());
         let mut grown = fresh;
         grown.usage.largest_step = 5;
         let written = serde_json::to_string(&grown).unwrap();
-        let expected = r#"{"session_id":"","peak_percent":0,"largest_step":5,"waits":0,"waited_ms":0}"#;
+        let expected =
+            r#"{"format":1,"session_id":"","peak_percent":0,"largest_step":5,"waits":0,"waited_ms":0}"#;
         assert_eq!(written, expected, "no session of the version before had it");
     }
 }

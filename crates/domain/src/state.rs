@@ -12,6 +12,7 @@ pub use groups::{AtStart, Deliver, Items, Outcomes, RunOptions, Spent, WorkerOpt
 pub use iteration::{ApiTrouble, HistoryEntry, IterationRecord, Phase, WorktreeFingerprint};
 pub use lifecycle::Lifecycle;
 
+use crate::format::Format;
 use crate::ids::{RunId, SessionId};
 use crate::item_check::ItemCheck;
 use crate::item_set;
@@ -30,6 +31,8 @@ use std::ops::Range;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunState {
+    /// The format of the file.
+    pub format: Format,
     /// What the user asked for: at the start, or with a later `--resume`. No session changes it.
     #[serde(flatten)]
     pub options: RunOptions,
@@ -303,7 +306,8 @@ mod tests {
     /// A state as the version before the current types wrote it: of a real run, with what that run did not meet put in.
     const OLD: &str = include_str!("state/old.json");
     /// Fields that it did not have.
-    const NEWER: [&str; 14] = [
+    const NEWER: [&str; 15] = [
+        "format",
         "parked",
         "verify_each",
         "plan_checks",

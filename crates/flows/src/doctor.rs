@@ -15,7 +15,9 @@ use plimsoll_policy::doctor::{
     SettingsFile, Work,
 };
 pub use plimsoll_policy::doctor::{Facts, Finding, Section, Severity, examine, has_problem, verdict};
-use plimsoll_store::{Project, clock, config, environment, faults, lock, outbox, state_file, tail};
+use plimsoll_store::{
+    Project, StoreError, clock, config, environment, faults, lock, outbox, state_file, tail,
+};
 use std::path::{Path, PathBuf};
 
 /// What the doctor examines.
@@ -94,6 +96,7 @@ fn run(project: &Project) -> RunFacts {
         }
     };
     RunFacts {
+        is_newer: matches!(state, Err(StoreError::Newer { .. })),
         state: state.map_err(|error| ReadFailure::new(&error)),
         file: project.relative(project.state()),
         work,

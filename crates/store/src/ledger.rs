@@ -3,7 +3,8 @@
 //! state as `plimsoll run`, `gate`, `start` and `stop` last left it; what it says goes before what the project's file says
 //! (`plimsoll_domain::authority`).
 
-use crate::{Durability, Project, StoreError, disk, environment, sessions};
+use crate::{Durability, Project, StoreError, disk, environment, sessions, unreadable};
+use plimsoll_domain::format::Format;
 use plimsoll_domain::{RunId, RunState, Status, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,8 @@ pub const RECORD_VARIABLE: &str = "PLIMSOLL_RUN_RECORD";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Record {
+    /// The format of the file.
+    pub format: Format,
     /// The run's id.
     pub run_id: RunId,
     /// The project's folder, every link resolved.
@@ -100,12 +103,7 @@ pub(crate) fn load_by(
     }
     let Some(path) = ledger_path(project, run_id) else { return Ok(None) };
     let Some(bytes) = disk::read(&path)? else { return Ok(None) };
-    let corrupt = |error: serde_json::Error| StoreError::Corrupt {
-        path: path.clone(),
-        why: error.to_string(),
-        aside: String::new(),
-    };
-    let state = read(&bytes).map_err(corrupt)?;
+    let state = read(&bytes).map_err(|error| unreadable(&path, &bytes, &error))?;
     Ok(if state.run_id == *run_id { Some(state) } else { None })
 }
 
@@ -115,6 +113,7 @@ pub(crate) fn create(project: &Project, state: &RunState) -> Result<(), StoreErr
         return Err(StoreError::NoHome { project: project.root().to_owned() });
     };
     let record = Record {
+        format: Format,
         run_id: state.run_id.clone(),
         project: place(project),
         command: std::env::args().collect(),

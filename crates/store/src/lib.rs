@@ -19,6 +19,7 @@ pub mod disk;
 mod door;
 pub mod environment;
 pub mod faults;
+pub mod formats;
 mod hidden;
 pub mod journal;
 pub mod layout;
@@ -74,6 +75,17 @@ pub enum StoreError {
         why: String,
         /// Where it has been moved, if it has; begins with `; `.
         aside: String,
+    },
+    /// A newer version of ours wrote the file: what it means, this one cannot know.
+    #[error(
+        "{path} is in format {format}, of a newer Plimsoll; this one knows format {}",
+        plimsoll_domain::format::FORMAT
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        format: u32,
     },
     /// A settings file holds something we do not understand.
     #[error("settings {path}: {why}")]
@@ -136,12 +148,22 @@ impl StoreError {
                 "try again; if no Plimsoll process is running, another program holds the lock"
             }
             StoreError::Corrupt { .. } => "check the file, then fix or delete it",
+            StoreError::Newer { .. } => "the file stays as it is; update Plimsoll (`plimsoll --version`)",
             StoreError::Settings { .. } => "correct the file; until then all of it is ignored",
             StoreError::NoHome { .. } => "set HOME, or run `plimsoll init` in the project",
             StoreError::NotAFile { .. } => "replace it by a plain file",
             StoreError::LeadsOut { .. } | StoreError::Linked { .. } => "replace the link by the file itself",
             StoreError::TooLarge { .. } => "check the file, and move it away",
         }
+    }
+}
+
+/// Why a document of ours does not parse.
+pub fn unreadable(path: &Path, document: &[u8], why: &serde_json::Error) -> StoreError {
+    let path = path.to_owned();
+    match plimsoll_domain::format::newer(document) {
+        Some(format) => StoreError::Newer { path, format },
+        None => StoreError::Corrupt { path, why: why.to_string(), aside: String::new() },
     }
 }
 

@@ -77,7 +77,7 @@ impl<'a> From<&'a str> for By<'a> {
     }
 }
 
-fn log(project: &Project) -> TurnLog {
+pub(crate) fn log(project: &Project) -> TurnLog {
     TurnLog::at(project.memory(), "log")
 }
 

@@ -3,7 +3,7 @@
 
 use crate::ledger::ReadState;
 use crate::lock::{self, Lock};
-use crate::{Durability, Project, StoreError, disk, ledger, sessions};
+use crate::{Durability, Project, StoreError, disk, ledger, sessions, unreadable};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::record::RunGlance;
 use plimsoll_domain::state::item_in_hand;
@@ -360,6 +360,13 @@ fn load_or_repair(project: &Project, run_id: Option<&RunId>) -> Result<Option<Lo
             }
             loaded => Ok(loaded),
         },
+        // The ledger, which no agent writes, is of this version: then the file is not what a newer one left.
+        Err(StoreError::Newer { path, format }) if is_known(project, run_id) => {
+            let aside = sessions::set_aside(&path)?;
+            let why =
+                format!("the state was in format {format}, and its ledger is not; the old file is {aside}");
+            Ok(load_whole(project, run_id)?.map(|repaired| repaired.mended_because(&why)))
+        }
         Err(StoreError::Corrupt { path, why, .. }) => {
             let aside = sessions::set_aside(&path)?;
             match load_whole(project, run_id)? {
@@ -376,17 +383,22 @@ fn load_or_repair(project: &Project, run_id: Option<&RunId>) -> Result<Option<Lo
     }
 }
 
+/// True if the run's ledger can be read.
+fn is_known(project: &Project, run_id: Option<&RunId>) -> bool {
+    run_id.is_some_and(|run_id| matches!(ledger::load(project, run_id), Ok(Some(_))))
+}
+
 fn copy(project: &Project, read: ReadState) -> Option<Loaded> {
     parse(&copy_path(project), read).ok().flatten()
 }
 
 fn parse(path: &Path, read: ReadState) -> Result<Option<Loaded>, StoreError> {
     let Some(bytes) = disk::read(path)? else { return Ok(None) };
-    let corrupt = |why: String| StoreError::Corrupt { path: path.to_owned(), why, aside: String::new() };
     if bytes.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
-        return Err(corrupt("not a JSON object".to_owned()));
+        let why = "not a JSON object".to_owned();
+        return Err(StoreError::Corrupt { path: path.to_owned(), why, aside: String::new() });
     }
-    let state = read(&bytes).map_err(|error| corrupt(error.to_string()))?;
+    let state = read(&bytes).map_err(|error| unreadable(path, &bytes, &error))?;
     Ok(Some(Loaded { state, text: bytes, repaired: None, copy_is_behind: false, is_overruled: false }))
 }
 

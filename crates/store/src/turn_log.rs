@@ -18,6 +18,7 @@ mod writer;
 pub use entry::NewRecord;
 pub use head::{Head, Stream, Unsynced};
 use plimsoll_domain::SessionId;
+use plimsoll_domain::log_line::LogLine;
 pub use reader::{Backwards, Forwards, LineStart, RawLine};
 pub use verify::{Finding, Report};
 pub use writer::Writer;
@@ -145,6 +146,14 @@ impl TurnLog {
         let files = ["jsonl", "head", "torn", "lock"].map(|extension| self.file(extension));
         match files.into_iter().find(|path| disk::is_link(path)) {
             Some(path) => Err(StoreError::NotAFile { path }),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a line of a newer version: neither what it says nor what follows from it is known here.
+    pub(crate) fn refuse_newer(&self, line: &[u8], parsed: Option<&LogLine<'_>>) -> Result<(), StoreError> {
+        match LogLine::newer(line, parsed) {
+            Some(format) => Err(StoreError::Newer { path: self.path(), format }),
             None => Ok(()),
         }
     }

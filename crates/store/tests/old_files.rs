@@ -1,6 +1,7 @@
 //! Files that an older version wrote, in a real run and by real commands, are read as they were meant.
 #![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests lay old files down by hand")]
 
+use plimsoll_domain::format::Format;
 use plimsoll_domain::handoff::Notes;
 use plimsoll_domain::linear::{Comment, Note, NoteKind, Wait};
 use plimsoll_domain::memory::{Memory, Register};
@@ -99,12 +100,13 @@ fn the_record_of_a_run_names_its_project_and_its_command() {
     let (first, last) = (&record.command[..4], record.command.last().unwrap());
     assert_eq!(first, ["/tmp/plimsoll-programs/plimsoll", "run", "--objective", "Do the plan."]);
     assert_eq!((record.command.len(), last.as_str()), (33, "opus"));
-    let Record { run_id, project, command: _, started_at } = &record;
+    let Record { run_id, project, command: _, started_at, format: _ } = &record;
     assert_eq!(
         (run_id.as_str(), project.as_str(), started_at.as_str()),
         (RUN, THERE, "2026-11-24T00:44:00Z")
     );
-    assert_eq!(serde_json::to_string_pretty(&record).unwrap(), old_text("run-record.json"));
+    let numbered = old_text("run-record.json").replacen("{\n", "{\n  \"format\": 1,\n", 1);
+    assert_eq!(serde_json::to_string_pretty(&record).unwrap(), numbered);
 
     let folder = tempfile::tempdir().unwrap();
     let project = project_of_run(folder.path());
@@ -126,6 +128,7 @@ fn a_ledger_is_read_and_loses_nothing() {
     let mut now = serde_json::to_value(&state).unwrap();
     // Fields that it did not have.
     let newer = [
+        "format",
         "parked",
         "verify_each",
         "plan_checks",
@@ -240,6 +243,7 @@ fn a_runs_comment_is_known_and_the_wait_for_linear() {
     put("linear-wait.json", &wait_file);
     put("linear-notes.jsonl", &place.join(format!("{RUN}.notes.jsonl")));
     let comment = Comment {
+        format: Format,
         issue: "ENG-123".to_owned(),
         id: "12070f24-e58b-48ae-9c66-1a828c004fbe".to_owned(),
         generation: 1,
@@ -259,7 +263,8 @@ fn a_runs_comment_is_known_and_the_wait_for_linear() {
     assert_eq!(Comment::of(&id, "ENG-123", 1).id, comment.id, "the id still follows from the run");
     outbox::save_comment(&project, &id, &comment).unwrap();
     outbox::save_wait(&project, Some(&wait)).unwrap();
-    assert_eq!(fs::read_to_string(comment_file).unwrap(), old_text("linear-comment.json"));
+    let numbered = old_text("linear-comment.json").replacen('{', "{\"format\":1,", 1);
+    assert_eq!(fs::read_to_string(comment_file).unwrap(), numbered);
     assert_eq!(fs::read_to_string(wait_file).unwrap(), old_text("linear-wait.json"));
 }
 

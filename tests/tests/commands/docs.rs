@@ -217,5 +217,6 @@ pages! {
     a_start "docs/start.md";
     the_status_line "docs/statusline.md";
     every_turn "docs/turns.md" + "docs/night.md";
+    upgrading "docs/upgrade.md";
     several_workers "docs/workers.md";
 }

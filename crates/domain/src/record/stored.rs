@@ -4,6 +4,7 @@ use super::{
     Announced, CheckpointProgress, Claim, ClientProcess, ClientSettings, Commits, Continuation, EndEvidence,
     FailureEvidence, SessionRecord, StartFacts, StopEvidence, UsageSeen, WriterWaits,
 };
+use crate::format::Format;
 use crate::ids::{RunId, SessionId};
 use crate::level::Level;
 use crate::reading::Reading;
@@ -15,6 +16,8 @@ use serde::{Deserialize, Serialize, Serializer};
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct StoredRecord {
+    // To read it refuses a newer one.
+    format: Format,
     session_id: SessionId,
     run_id: Option<RunId>,
     iteration: Option<u32>,
@@ -98,6 +101,7 @@ impl Serialize for SessionRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let SessionRecord { start, usage, announced, checkpoint, waits, end, .. } = self;
         let mut fields = Fields(serializer.serialize_map(None)?);
+        fields.put("format", &Format)?;
         fields.put("session_id", &self.session_id)?;
         fields.put_some("run_id", &start.run_id)?;
         fields.put_some("iteration", &start.iteration)?;

@@ -4,7 +4,7 @@ use super::Files;
 use crate::install::git_exclude;
 use crate::keeping;
 use plimsoll_policy::doctor::{DiskFacts, FileSystem, Folder, Lock, RecordedBytes, Scope, SettingsFile};
-use plimsoll_store::{Project, StoreError, disk, lock, volume};
+use plimsoll_store::{Project, StoreError, disk, formats, lock, volume};
 use std::path::Path;
 use std::time::Duration;
 
@@ -32,6 +32,7 @@ pub(super) fn facts(project: &Project, found: &Files) -> DiskFacts {
         free: volume::free_space(root),
         repository: plimsoll_store::layout::git_folder_of(root).is_some(),
         not_excluded: not_excluded(project, found),
+        newer: formats::newer(project).iter().map(|path| super::shown(project, path)).collect(),
         tracked: tracked(project),
         records: keeping::look(project).ok().map(|records| RecordedBytes {
             all: records.bytes(),

@@ -3,6 +3,7 @@
 use crate::workers::ground::Ground;
 use crate::workers::table::Table;
 use plimsoll_domain::board::{Aside, Board, Stage};
+use plimsoll_domain::format::Format;
 use plimsoll_domain::workers::{Work, Workers};
 use plimsoll_domain::{RunState, TodoList, plan_edit};
 use plimsoll_launcher::git;
@@ -29,6 +30,7 @@ pub(super) fn new_record(project: &Project, run: &RunState, ground: &Ground) -> 
         .collect();
     let board = board(&items);
     Ok(Workers {
+        format: Format,
         works: vec![Work::default(); board.items.len()],
         board,
         target: format!("plimsoll/{}-{}", slug(&plan), run.run_id.chars().take(8).collect::<String>()),

@@ -17,12 +17,9 @@ pub(super) struct Table {
 pub fn load(project: &Project, run_id: &RunId) -> Result<Option<Workers>, StoreError> {
     let Some(path) = path(project, run_id) else { return Ok(None) };
     let Some(bytes) = disk::read(&path)? else { return Ok(None) };
-    let corrupt = |error: serde_json::Error| StoreError::Corrupt {
-        path: path.clone(),
-        why: error.to_string(),
-        aside: String::new(),
-    };
-    serde_json::from_slice(&bytes).map(Some).map_err(corrupt)
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|error| plimsoll_store::unreadable(&path, &bytes, &error))
 }
 
 fn path(project: &Project, run_id: &RunId) -> Option<PathBuf> {

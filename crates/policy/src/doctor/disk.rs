@@ -1,7 +1,7 @@
 //! Rights, locks, space: whether what we know can be written.
 
 use super::{Finding, Section};
-use plimsoll_domain::text::bytes;
+use plimsoll_domain::text::{bytes, counted};
 
 /// A folder or file that we write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +55,8 @@ pub struct DiskFacts {
     pub not_excluded: Option<String>,
     /// What we have recorded and git tracks.
     pub tracked: Vec<String>,
+    /// Files of ours that a newer version has written.
+    pub newer: Vec<String>,
     /// What our records of this project take; none if that is unknown.
     pub records: Option<RecordedBytes>,
 }
@@ -106,11 +108,21 @@ pub(super) fn section(facts: &DiskFacts) -> Section {
     });
     findings.extend(git(facts));
     findings.extend(tracked(facts));
+    findings.extend(newer(facts));
     findings.extend(facts.records.and_then(recorded));
     let free = facts.free.map_or("? free".to_owned(), |free| format!("{} free", bytes(free)));
     let repository = if facts.repository { "git repository" } else { "no git repository" };
     let records = facts.records.map(|records| format!(", our records take {}", bytes(records.all)));
     Section::new("Disk", format!("{free}, {repository}{}", records.unwrap_or_default()), findings)
+}
+
+fn newer(facts: &DiskFacts) -> Option<Finding> {
+    let first = facts.newer.first()?;
+    let files = counted(facts.newer.len(), "file");
+    let what = format!(
+        "{files} of ours in a format of a newer Plimsoll: what needs them fails, and they stay as they are"
+    );
+    Some(Finding::problem("disk.newer_format", what, "update Plimsoll").at(first.clone()))
 }
 
 fn recorded(records: RecordedBytes) -> Option<Finding> {
@@ -163,12 +175,19 @@ fn git(facts: &DiskFacts) -> Option<Finding> {
     let file = facts.not_excluded.as_ref()?;
     let what = "git's exclude file (which a clone does not include) does not list our run files: an agent's `git add -A` \
                 would commit ralph-state.json (our folders hide themselves)";
-    Some(Finding::warning("disk.not_excluded", what, "run `plimsoll init` again").at(file.clone()))
+    Some(
+        Finding::warning(
+            "disk.not_excluded",
+            what,
+            "run `plimsoll init --local` again (or --project --entries, as your hooks are)",
+        )
+        .at(file.clone()),
+    )
 }
 
 fn tracked(facts: &DiskFacts) -> Option<Finding> {
     let first = facts.tracked.first()?;
-    let number = plimsoll_domain::text::counted(facts.tracked.len(), "file");
+    let number = counted(facts.tracked.len(), "file");
     let what = format!(
         "{number} of our recorded files, such as this one, are tracked by git: transcripts and handoffs contain what the sessions saw"
     );
@@ -212,13 +231,14 @@ mod tests {
                 free: Some(5_000_000_000),
                 repository: true,
                 not_excluded: None,
+                newer: Vec::new(),
                 tracked: Vec::new(),
                 records: Some(RecordedBytes { all: 30_000_000, old: 0 }),
             };
             change(&mut facts);
             section(&facts)
         };
-        let cases: [Case; 16] = [
+        let cases: [Case; 17] = [
             (|_| (), &[]),
             (|facts| facts.tracked = vec![".claude/plimsoll/journal.jsonl".to_owned()], &["disk.tracked"]),
             (|facts| facts.folders[0].writable = false, &["disk.not_writable"]),
@@ -235,6 +255,7 @@ mod tests {
             (|facts| facts.records = Some(RecordedBytes { all: 2_000_000_000, old: 1 }), &["disk.records"]),
             (|facts| facts.repository = false, &["disk.no_repository"]),
             (|facts| facts.not_excluded = Some(".git/info/exclude".to_owned()), &["disk.not_excluded"]),
+            (|facts| facts.newer.push(".claude/ralph-state.json".to_owned()), &["disk.newer_format"]),
         ];
         for (change, expected) in cases {
             let section = look(change);

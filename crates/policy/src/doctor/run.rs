@@ -24,12 +24,18 @@ pub struct RunFacts {
     pub file: String,
     /// Who works at it.
     pub work: Work,
+    /// A newer version wrote the state.
+    pub is_newer: bool,
 }
 
 pub(super) fn section(facts: &RunFacts) -> Section {
     let state = match &facts.state {
         Err(why) => {
-            let todo = "fix the file, or delete it: the copy in .git/plimsoll is taken then";
+            let todo = if facts.is_newer {
+                "update Plimsoll, and continue the run with the version that began it"
+            } else {
+                "fix the file, or delete it: the copy in .git/plimsoll is taken then"
+            };
             let finding = Finding::problem("run.unreadable", clip(&one_line(&why.to_string()), 300), todo);
             return Section::new("Run", "its state cannot be read", vec![finding.at(facts.file.clone())]);
         }
@@ -83,7 +89,12 @@ mod tests {
                 options: RunOptions { task_name: "Dates".to_owned(), ..RunOptions::default() },
                 ..RunState::default()
             };
-            section(&RunFacts { state: Ok(Some(Box::new(state))), file: "ralph-state.json".to_owned(), work })
+            section(&RunFacts {
+                state: Ok(Some(Box::new(state))),
+                file: "ralph-state.json".to_owned(),
+                work,
+                is_newer: false,
+            })
         };
         for (section, expected) in [
             (look(Status::Running, Work::Run(Some(7))), vec![]),
@@ -95,8 +106,12 @@ mod tests {
         ] {
             assert_eq!(codes(&section), expected, "{section:?}");
         }
-        let broken =
-            RunFacts { state: Err(ReadFailure("EOF".to_owned())), file: String::new(), work: Work::Nobody };
+        let broken = RunFacts {
+            state: Err(ReadFailure("EOF".to_owned())),
+            file: String::new(),
+            work: Work::Nobody,
+            is_newer: false,
+        };
         assert_eq!(codes(&section(&broken)), ["run.unreadable"]);
     }
 }

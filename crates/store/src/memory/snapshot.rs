@@ -2,7 +2,7 @@
 //! folded from the log's beginning. The log is the authority: a snapshot is used only where the line that it names is in the
 //! log's chain, and what came after it is folded.
 
-use super::{Change, parsed};
+use super::Change;
 use crate::turn_log::{Forwards, Head, LineStart, RawLine};
 use crate::{Durability, Project, StoreError, TurnLog, disk};
 use plimsoll_domain::Timestamp;
@@ -128,20 +128,23 @@ impl Replay<'_> {
     /// Applies the next change; none at the end. It says in which frame it was made.
     pub(super) fn step(&mut self) -> Result<Option<Change>, StoreError> {
         while let Some(line) = self.lines.next() {
-            if let Some(change) = self.take(&line?) {
+            let line = line?;
+            let parsed = LogLine::parse(&line.bytes);
+            self.log.refuse_newer(&line.bytes, parsed.as_ref())?;
+            if let Some(change) = self.take(&line, parsed) {
                 return Ok(Some(change));
             }
         }
         Ok(None)
     }
 
-    fn take(&mut self, line: &RawLine) -> Option<Change> {
+    fn take(&mut self, line: &RawLine, parsed: Option<LogLine<'_>>) -> Option<Change> {
         let Snapshot { place, memory, .. } = &mut self.reached;
-        if let Some(LogLine { header, link, .. }) = LogLine::parse(&line.bytes) {
+        if let Some(LogLine { header, link, .. }) = parsed {
             *place =
                 Place { seq: header.seq, link: link.to_owned(), bytes: self.lines.offset(), at: header.at };
         }
-        let change = parsed(self.log, line)?;
+        let change = super::parsed(self.log, line)?;
         let Frame { name, agent, .. } = memory.top().clone();
         memory.step = memory.step.max(change.step);
         // What was accepted once is accepted again.

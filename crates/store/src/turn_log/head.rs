@@ -3,6 +3,7 @@
 
 use crate::{Durability, StoreError, disk, sessions};
 use plimsoll_domain::Timestamp;
+use plimsoll_domain::format::Format;
 use plimsoll_domain::log_line::Header;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,6 +13,8 @@ use std::path::Path;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Head {
+    /// The format of the file. A head of a newer one counts as none: the log itself tells then.
+    pub format: Format,
     /// The number of the last line.
     pub seq: u64,
     /// The link of the last line.

@@ -69,8 +69,10 @@ fn read_on(log: &TurnLog, mut head: Head, doubted_from: u64) -> Result<(Head, Op
             head.bytes += inner.bytes.len() as u64 + 1;
         }
         let offset = line.place.offset;
+        let parsed = LogLine::parse(&line.bytes);
+        log.refuse_newer(&line.bytes, parsed.as_ref())?;
         let is_doubted = offset >= doubted_from;
-        match LogLine::parse(&line.bytes) {
+        match parsed {
             // A line without its break is torn even if it parses: what is added next would be glued to it.
             Some(parsed) if line.is_ended && (!is_doubted || is_sound(log, &head.link, &parsed)) => {
                 head.take(&parsed.header, parsed.link, line.bytes.len() as u64 + 1);
