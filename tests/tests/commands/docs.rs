@@ -205,6 +205,7 @@ pages! {
     concepts "docs/concepts.md";
     questions "docs/faq.md";
     forecast "docs/forecast.md";
+    json_output "docs/json.md";
     notes_in_linear "docs/linear.md";
     memory_worth "docs/memory-worth.md";
     memory "docs/memory.md";

@@ -9,6 +9,7 @@ mod foresight;
 mod gates;
 mod growth;
 mod install;
+mod json_outputs;
 mod log_why;
 mod report;
 mod settings_schema;
