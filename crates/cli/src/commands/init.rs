@@ -19,7 +19,7 @@ pub(crate) struct InitArguments {
     /// Also the agent's working memory: its hooks, the MCP server and the agent for frames
     #[arg(long, conflicts_with = "project")]
     memory: bool,
-    /// Measure through the existing status line, which stays visible
+    /// Keep your status line, and read the usage figures that Claude Code passes to it
     #[arg(long, conflicts_with = "project")]
     wrap: bool,
     /// With --project: also hook entries, which do nothing where Plimsoll is not installed

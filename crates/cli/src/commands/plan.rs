@@ -71,7 +71,7 @@ In the plan:
   - [ ] Convert the files (after: 1)        depends on the first item of the plan
   - [ ] Rename the page (area: docs)        what it touches: workers do nothing else there meanwhile
   - [ ] Read leap days (verify: make test)  its check; runs only with `plimsoll run --plan-verify`
-  - [ ] Rename the flag (model: haiku)      a model that your own settings name (`models`)";
+  - [ ] Rename the flag (model: haiku)      a model that your settings or your arguments name";
 
 /// The client's default for an unknown window.
 const ASSUMED_WINDOW: u64 = 1_000_000;

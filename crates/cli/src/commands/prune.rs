@@ -33,9 +33,9 @@ Examples:
   plimsoll prune --older-than 30d --dry-run
   plimsoll prune --max-size 2G
 
-A record is a session (its turn log and what was noted about it), a handoff, or the captured output of a run. Those of a
-run that is not over, of a session that is still open, and handoffs that no session has read always stay; so do the
-journal, the working memory, the plan and the settings.";
+A record is a session (its turn log and what was noted about it), a handoff, or the captured output of a run.
+Never removed: records of an unfinished run or open session, unread handoffs, the journal, the working memory, the plan
+and the settings.";
 
 /// Removes; exit code 0, also if nothing goes.
 pub(crate) fn prune(arguments: &PruneArguments) -> ExitCode {

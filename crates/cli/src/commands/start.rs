@@ -56,8 +56,8 @@ pub(crate) struct TaskArguments {
     /// When the --verify commands run. Whatever it is, completion is believed only once all of them pass [default: tick]
     #[arg(long, value_name = "WHEN")]
     verify_each: Option<VerifyMode>,
-    /// Run the checks that items of the plan name, as `(verify: CMD)`, too: those in the plan as the run begins, each after its
-    /// item, and all before completion is believed
+    /// Also run the plan's own checks, `(verify: CMD)`: each after its item is ticked, and all of them before completion is
+    /// believed; only checks that are in the plan when the run begins are used
     #[arg(long)]
     plan_verify: bool,
     /// Complete only with the exact promise line. Without this option, when every item is ticked and two sessions
