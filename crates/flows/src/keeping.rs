@@ -114,6 +114,37 @@ pub fn bounds_of(settings: &Settings) -> Bounds {
     }
 }
 
+/// Compresses the turn logs of sessions that are over and need nothing any more; answers how many, and how many bytes that saved.
+/// One that is being written is passed over.
+pub fn pack_closed(project: &Project, records: &Records) -> Result<(usize, u64), StoreError> {
+    let (mut count, mut saved) = (0, 0);
+    for log in packable(project, records) {
+        let lock = match sessions::lock(project, log.session_id(), TIMEOUT) {
+            Err(StoreError::Busy { .. }) => continue,
+            lock => lock?,
+        };
+        if is_open(&sessions::load(project, log.session_id()), Some(DAY)) {
+            continue;
+        }
+        match log.pack(TIMEOUT) {
+            Err(StoreError::Busy { .. }) => {}
+            packed => {
+                saved += packed?;
+                count += 1;
+            }
+        }
+        drop(lock);
+    }
+    Ok((count, saved))
+}
+
+/// The turn logs that may be compressed and are not yet.
+pub fn packable(project: &Project, records: &Records) -> Vec<TurnLog> {
+    let closed = records.kept.iter().filter(|one| one.kind == RecordKind::Session && one.needed.is_none());
+    let logs = closed.filter_map(|one| TurnLog::of(project, &SessionId::from(one.name.as_str())));
+    logs.filter(|log| log.exists() && !log.is_packed()).collect()
+}
+
 /// Under the session's lock, and only if its client has not come back.
 fn remove_session(project: &Project, id: &SessionId) -> Result<bool, StoreError> {
     let lock = match sessions::lock(project, id, TIMEOUT) {

@@ -3,7 +3,7 @@
 
 use crate::door::{self, Last, Opened, Spot};
 pub use crate::plain::{DRAFT, Durability, canonical, resolve_link};
-use crate::{StoreError, hidden, io};
+use crate::{StoreError, environment, hidden, io};
 use chrono::{DateTime, Utc};
 use rustix::fs::{Dir, FileType, OFlags, Stat};
 use std::fs::{self, File};
@@ -234,6 +234,17 @@ impl Growing {
         (&mut self.0).take(MOST).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
+}
+
+/// A file without a name, for what is too large for memory: it is gone when it is closed.
+pub(crate) fn scratch() -> Result<File, StoreError> {
+    let folder = environment::variable("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
+    let number = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
+    let path = folder.join(format!(".plimsoll-{}-{number:016x}", std::process::id()));
+    // New, so through no link, and nobody else's.
+    let opened = open_or_make(&path, OFlags::RDWR | OFlags::EXCL)?;
+    remove(&path)?;
+    Ok(opened.file)
 }
 
 /// Cuts a file to a length.

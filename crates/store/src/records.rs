@@ -26,8 +26,9 @@ pub fn sessions(project: &Project) -> Vec<SessionId> {
     };
     let records = of(project.own().join("sessions"), ".json").filter(|id| !id.ends_with(".status"));
     // Also what a removal has left that was killed on its way: the blobs go last.
-    let logs =
-        [".jsonl", ".head", ".torn", ".blobs"].into_iter().flat_map(|ending| of(project.turns(), ending));
+    let logs = [".jsonl", ".jsonl.zst", ".head", ".torn", ".blobs"]
+        .into_iter()
+        .flat_map(|ending| of(project.turns(), ending));
     let all: BTreeSet<String> = records.chain(logs).collect();
     all.into_iter().filter(|id| layout::is_plain(id)).map(SessionId::from).collect()
 }
@@ -140,7 +141,7 @@ fn files_of(project: &Project, id: &SessionId) -> Vec<PathBuf> {
     // `one.two` is another session's name, and its files begin with `one.` too.
     files.retain(|path| is_of(path, id, &[".json", ".status.json"]) || is_aside(path, id));
     let turns = of(&project.turns());
-    let logs = turns.iter().filter(|path| is_of(path, id, &[".jsonl", ".head", ".torn"]));
+    let logs = turns.iter().filter(|path| is_of(path, id, &[".jsonl", ".jsonl.zst", ".head", ".torn"]));
     files.extend(logs.cloned());
     files.extend(below(&project.turns().join(format!("{id}.blobs")), 1));
     files

@@ -9,6 +9,7 @@ mod entry;
 mod erase;
 mod head;
 mod loose;
+mod packed;
 mod pending;
 mod reader;
 mod repair;
@@ -25,7 +26,7 @@ pub use writer::Writer;
 
 use crate::{Durability, Project, StoreError, disk, lock};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// The turn log of one session.
 #[derive(Debug, Clone)]
@@ -54,15 +55,20 @@ impl TurnLog {
         let is_known = |log: &TurnLog| all.iter().any(|known| known.session_id == log.session_id);
         let earlier: Vec<TurnLog> = earlier.into_iter().filter(|log| !is_known(log)).collect();
         all.extend(earlier);
-        let mut logs: Vec<(Option<std::time::SystemTime>, TurnLog)> =
-            all.into_iter().map(|log| (disk::modified(&log.path()), log)).collect();
+        let mut logs: Vec<(Option<SystemTime>, TurnLog)> =
+            all.into_iter().map(|log| (log.modified(), log)).collect();
         logs.sort_by_key(|(modified, _)| *modified);
         logs.into_iter().map(|(_, log)| log).collect()
     }
 
     fn in_folder_of(project: &Project) -> Vec<TurnLog> {
-        let log = |name: &String| TurnLog::of(project, &SessionId::from(name.strip_suffix(".jsonl")?));
-        disk::names(&project.turns()).iter().filter_map(log).collect()
+        let log = |name: &String| {
+            TurnLog::of(project, &SessionId::from(packed::plain_name(name).strip_suffix(".jsonl")?))
+        };
+        let mut logs: Vec<TurnLog> = disk::names(&project.turns()).iter().filter_map(log).collect();
+        // A kill while a log was compressed leaves it in both forms.
+        logs.dedup_by(|one, other| one.session_id == other.session_id);
+        logs
     }
 
     /// The session.
@@ -98,13 +104,19 @@ impl TurnLog {
 
     /// True if there is a log.
     pub fn exists(&self) -> bool {
-        disk::size(&self.path()).is_some()
+        disk::size(&self.path()).is_some() || self.is_packed()
+    }
+
+    /// When it was written last.
+    pub fn modified(&self) -> Option<SystemTime> {
+        disk::modified(&self.path()).or_else(|| disk::modified(&packed::packed(&self.path())))
     }
 
     /// How far the log goes, as its last writer left it; none if there is no log or the head is behind.
     pub fn head(&self) -> Option<Head> {
         let head = Head::load(&self.head_path())?;
-        (disk::size(&self.path()) == Some(head.bytes)).then_some(head)
+        let size = disk::size(&self.path());
+        (size == Some(head.bytes) || size.is_none() && self.is_packed()).then_some(head)
     }
 
     /// How far a stream's transcript has been read, as far as known without the lock.
@@ -179,11 +191,11 @@ impl TurnLog {
 
     /// The lines from the beginning.
     pub fn forwards(&self) -> Result<Forwards, StoreError> {
-        Forwards::open(&self.path(), LineStart::default())
+        Ok(Forwards::of(&self.path(), self.opened()?))
     }
 
     /// The lines from the end.
     pub fn backwards(&self) -> Result<Backwards, StoreError> {
-        Backwards::open(&self.path())
+        Ok(Backwards::of(&self.path(), self.opened()?))
     }
 }

@@ -33,10 +33,11 @@ fn age(world: &World, days: u32) {
 }
 
 fn files_of(world: &World, session: &str) -> Vec<PathBuf> {
-    let files = [format!("sessions/{session}.json"), format!("turns/{session}.jsonl")];
-    files
-        .map(|file| world.path(".claude/plimsoll").join(file))
+    let turns = ["jsonl", "jsonl.zst"].map(|ending| format!("turns/{session}.{ending}"));
+    [format!("sessions/{session}.json")]
         .into_iter()
+        .chain(turns)
+        .map(|file| world.path(".claude/plimsoll").join(file))
         .filter(|path| path.exists())
         .collect()
 }
@@ -73,8 +74,6 @@ fn prune_removes_what_is_old_and_never_what_is_needed() {
     age(&world, 40);
     leave(&world, "new");
 
-    let refused = world.plimsoll(&["prune"]).run();
-    assert!(refused.code == Some(2) && refused.stderr.contains("--older-than 30d"), "{refused:?}");
     let before = handoffs(&world);
     assert_eq!(before, 3);
     let dry = world
@@ -140,4 +139,83 @@ fn a_setting_of_the_user_prunes_at_the_end_of_a_session_and_a_projects_file_cann
     world.write_user_settings(&keep);
     leave(&world, "two");
     assert_eq!((files_of(&world, "old").len(), files_of(&world, "one").len()), (0, 2));
+}
+
+/// What each `turns` command says of a session.
+fn said(world: &World, session: &str) -> Vec<String> {
+    let commands: [&[&str]; 8] = [
+        &["list", "--session", session, "--all-streams"],
+        &["list", "--session", session, "--json"],
+        &["show", "1", "--json"],
+        &["grep", "line"],
+        &["stats", "--session", session],
+        &["verify", "--session", session],
+        &["export", "--session", session, "--format", "jsonl"],
+        &["export", "--session", session, "--format", "atif"],
+    ];
+    let said =
+        |command: &&[&str]| world.plimsoll(&[&["turns"], *command].concat()).run().expect_success().stdout;
+    commands.iter().map(said).collect()
+}
+
+fn bytes_below(world: &World, folder: &str) -> u64 {
+    let printed = world.command("du", &["--apparent-size", "-sb", folder]).run().expect_success().stdout;
+    printed.split_whitespace().next().and_then(|bytes| bytes.parse().ok()).expect("a size")
+}
+
+/// The turn log of a long session takes more than its transcript; compressed, it takes less, and says the same.
+#[test]
+fn a_closed_sessions_log_is_compressed_and_every_command_reads_it() {
+    let world = World::new();
+    let fixture = plimsoll_testkit::workspace_root().join("tests/fixtures/transcripts/natural_sizes.jsonl");
+    let transcript = world.home().join("natural.jsonl");
+    std::fs::copy(&fixture, &transcript).expect("a copy");
+    let sync =
+        || world.plimsoll(&["turns", "sync", &transcript.display().to_string()]).run().expect_success();
+    sync();
+    age(&world, 2);
+    let before = said(&world, "natural");
+    let turns = ".claude/plimsoll/turns";
+    let dry = world.plimsoll(&["prune", "--dry-run"]).run().expect_success().stdout;
+    assert!(
+        dry.contains("Would compress 1 session.") && !world.exists(format!("{turns}/natural.jsonl.zst")),
+        "{dry}"
+    );
+    let told = world.plimsoll(&["prune"]).run().expect_success().stdout;
+    assert!(told.starts_with("Compressed 1 session (saved ") && !told.contains("Removed"), "{told}");
+    assert!(
+        !world.exists(format!("{turns}/natural.jsonl")) && world.exists(format!("{turns}/natural.jsonl.zst"))
+    );
+    let (log, original) = (bytes_below(&world, turns), std::fs::metadata(&transcript).expect("it").len());
+    assert!(log < original, "{log} of {original}");
+    assert_eq!(said(&world, "natural"), before);
+    assert!(world.exists(format!("{turns}/natural.jsonl.zst")), "reading unpacks nothing");
+
+    // The session goes on: what is new follows.
+    let more = std::fs::read_to_string(&fixture).expect("a transcript");
+    let last = more.lines().rfind(|line| line.contains("\"type\":\"assistant\"")).expect("an answer");
+    let next = last.replace("\"id\":\"msg_", "\"id\":\"msg_more_");
+    std::fs::write(&transcript, format!("{more}{next}\n")).expect("a longer transcript");
+    sync();
+    assert!(
+        world.exists(format!("{turns}/natural.jsonl")) && !world.exists(format!("{turns}/natural.jsonl.zst"))
+    );
+    world.plimsoll(&["turns", "verify"]).run().expect_success();
+}
+
+/// A hook unpacks the log of a session that is resumed.
+#[test]
+fn a_session_that_is_resumed_after_it_was_compressed_goes_on_in_its_log() {
+    let world = world(plimsoll_tests::ITEMS);
+    leave(&world, "one");
+    let packed = world.plimsoll(&["prune", "--json"]).run().expect_success().json();
+    assert_eq!(packed["packed"], 1, "{packed:#}");
+    assert!(world.exists(".claude/plimsoll/turns/one.jsonl.zst"));
+    begin(&world, "one", "resume", None);
+    assert!(!world.exists(".claude/plimsoll/turns/one.jsonl.zst"));
+    let log = world.read(".claude/plimsoll/turns/one.jsonl");
+    assert_eq!(log.matches("session_start").count(), 2, "{log}");
+    world.plimsoll(&["turns", "verify"]).run().expect_success();
+    let again = world.plimsoll(&["prune", "--json"]).run().expect_success().json();
+    assert_eq!(again["packed"], 0, "it is open: {again:#}");
 }

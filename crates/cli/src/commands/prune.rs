@@ -1,12 +1,12 @@
-//! `plimsoll prune`: removes old records, when the user asks for it.
+//! `plimsoll prune`: compresses the records of what is over, and removes old ones if the user asks for it.
 
-use crate::console::{self, fail, refused, say};
+use crate::console::{self, refused, say};
 use crate::value_parsers;
 use clap::Args;
 use plimsoll_domain::text::{bytes, counted};
-use plimsoll_flows::keeping::{Records, bounds_of, keep_within, look};
+use plimsoll_flows::keeping::{Records, bounds_of, keep_within, look, pack_closed, packable};
 use plimsoll_policy::prune::{Bounds, KeptRecord, Needed, Pruning, RecordKind};
-use plimsoll_store::{Project, config};
+use plimsoll_store::{Project, StoreError, config};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -23,13 +23,14 @@ pub(crate) struct PruneArguments {
     /// Show what would go, and remove nothing
     #[arg(long)]
     dry_run: bool,
-    /// Print one JSON object: removed, freed_bytes, left_bytes, needed
+    /// Print one JSON object: removed, freed_bytes, left_bytes, needed, packed, saved_bytes
     #[arg(long)]
     json: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
+  plimsoll prune                             compress the turn logs of sessions that are over; remove nothing
   plimsoll prune --older-than 30d --dry-run
   plimsoll prune --max-size 2G
 
@@ -37,39 +38,52 @@ A record is a session (its turn log and what was noted about it), a handoff, or 
 Never removed: records of an unfinished run or open session, unread handoffs, the journal, the working memory, the plan
 and the settings.";
 
-/// Removes; exit code 0, also if nothing goes.
+/// Removes, then compresses what stays; exit code 0, also if nothing goes.
 pub(crate) fn prune(arguments: &PruneArguments) -> ExitCode {
     let project = Project::of_command();
     let set = bounds_of(&config::load(&project).0);
     let asked = Bounds { older_than: arguments.older_than, max_bytes: arguments.max_size };
     let bounds = if asked == Bounds::default() { set } else { asked };
-    if bounds == Bounds::default() {
-        return fail(
-            "say what may go: `--older-than 30d` or `--max-size 2G` (with --dry-run nothing is removed)",
-            2,
-        );
-    }
-    let pruned = if arguments.dry_run {
-        look(&project).map(|records| {
-            let pruning = records.pruning(bounds);
-            (records, pruning)
-        })
-    } else {
-        keep_within(&project, bounds)
-    };
-    match pruned {
-        Ok((records, pruning)) if arguments.json => console::json(as_json(&records, &pruning)),
-        Ok((records, pruning)) => say(page(&records, &pruning, arguments.dry_run)),
+    let done = if arguments.dry_run { planned(&project, bounds) } else { carried_out(&project, bounds) };
+    match done {
+        Ok(done) if arguments.json => console::json(as_json(&done)),
+        Ok(done) => say(page(&done, bounds, arguments.dry_run)),
         Err(error) => return refused(&error),
     }
     ExitCode::SUCCESS
+}
+
+/// What was done, or would be.
+struct Done {
+    records: Records,
+    pruning: Pruning,
+    /// Sessions that were compressed, or would be.
+    packed: usize,
+    /// What that saved, in bytes; none if it is not known beforehand.
+    saved: Option<u64>,
+}
+
+fn planned(project: &Project, bounds: Bounds) -> Result<Done, StoreError> {
+    let records = look(project)?;
+    let pruning = records.pruning(bounds);
+    let gone: Vec<&str> = going(&records, &pruning).map(|record| record.name.as_str()).collect();
+    let left = packable(project, &records);
+    let packed = left.iter().filter(|log| !gone.contains(&log.session_id().as_str())).count();
+    Ok(Done { records, pruning, packed, saved: None })
+}
+
+fn carried_out(project: &Project, bounds: Bounds) -> Result<Done, StoreError> {
+    let (records, pruning) = keep_within(project, bounds)?;
+    let (packed, saved) = pack_closed(project, &records)?;
+    let left = pruning.left.saturating_sub(saved);
+    Ok(Done { records, pruning: Pruning { left, ..pruning }, packed, saved: Some(saved) })
 }
 
 fn going<'a>(records: &'a Records, pruning: &'a Pruning) -> impl Iterator<Item = &'a KeptRecord> {
     pruning.going.iter().map(|at| &records.kept[*at])
 }
 
-fn as_json(records: &Records, pruning: &Pruning) -> serde_json::Value {
+fn as_json(Done { records, pruning, packed, saved }: &Done) -> serde_json::Value {
     let one = |record: &KeptRecord| json!({"kind": word(record.kind), "name": record.name, "bytes": record.bytes, "age_seconds": record.age});
     let needed = records.kept.iter().filter(|record| record.needed.is_some());
     json!({
@@ -77,10 +91,12 @@ fn as_json(records: &Records, pruning: &Pruning) -> serde_json::Value {
         "freed_bytes": pruning.freed,
         "left_bytes": pruning.left,
         "needed": needed.map(one).collect::<Vec<_>>(),
+        "packed": packed,
+        "saved_bytes": saved,
     })
 }
 
-fn page(records: &Records, pruning: &Pruning, is_dry: bool) -> String {
+fn page(Done { records, pruning, packed, saved }: &Done, bounds: Bounds, is_dry: bool) -> String {
     let row = |record: &KeptRecord| {
         format!(
             "  {:<10} {:>9}  {:>8}  {}\n",
@@ -92,11 +108,18 @@ fn page(records: &Records, pruning: &Pruning, is_dry: bool) -> String {
     };
     let rows: String = going(records, pruning).map(row).collect();
     let verb = if is_dry { "Would remove" } else { "Removed" };
+    let sessions = counted(*packed, "session");
+    let compressed = match saved {
+        _ if *packed == 0 => String::new(),
+        Some(saved) => format!("Compressed {sessions} (saved {}). ", bytes(*saved)),
+        None => format!("Would compress {sessions}. "),
+    };
     let head = format!("{verb} {} ({})", counted(pruning.going.len(), "record"), bytes(pruning.freed));
     let colon = if rows.is_empty() { "." } else { ":" };
     let over = if pruning.is_over { "\nThat is more than asked for: what is needed takes it." } else { "" };
     let stay = stay(records);
-    format!("{head}{colon}\n{rows}{} stay{stay}.{over}", bytes(pruning.left))
+    let removed = if bounds == Bounds::default() { String::new() } else { format!("{head}{colon}\n{rows}") };
+    format!("{removed}{compressed}{} stay{stay}.{over}", bytes(pruning.left))
 }
 
 /// What stays whatever its age, and why.

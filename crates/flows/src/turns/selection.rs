@@ -4,7 +4,7 @@ use super::{Recorded, TurnsError};
 use plimsoll_domain::Timestamp;
 use plimsoll_domain::log_line::{Header, MAIN, RecordKind};
 use plimsoll_domain::turn::{Reason, Turn};
-use plimsoll_store::{Project, StoreError, TurnLog, clock, disk};
+use plimsoll_store::{Project, StoreError, TurnLog, clock};
 use serde_json::Value;
 use std::cmp::Reverse;
 
@@ -60,7 +60,7 @@ impl Selection {
         for log in self.logs(project)? {
             let oldest =
                 if found.len() < most { None } else { found.last().map(|turn| turn.header.at.clone()) };
-            let written = disk::modified(&log.path()).map(|at| clock::fine_stamp(at.into()));
+            let written = log.modified().map(|at| clock::fine_stamp(at.into()));
             if oldest.as_ref().zip(written.as_ref()).is_some_and(|(oldest, written)| written < oldest) {
                 break;
             }

@@ -1,5 +1,6 @@
 //! Large pieces beside a log, named by the SHA-256 of their bytes.
 
+use super::packed;
 use crate::{Durability, StoreError, disk};
 use plimsoll_domain::digest::sha256;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,8 @@ pub(super) fn path(folder: &Path, hash: &str) -> Option<PathBuf> {
 }
 
 pub(super) fn get(folder: &Path, hash: &str) -> Option<Vec<u8>> {
-    disk::read(&path(folder, hash)?).ok()?
+    let path = path(folder, hash)?;
+    disk::read(&path).ok().flatten().or_else(|| packed::piece(&path))
 }
 
 /// Puts pieces in place before they are named anywhere; answers whether there were any to put. Those that are there and

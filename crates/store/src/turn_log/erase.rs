@@ -1,6 +1,7 @@
 //! Taking contents away for good. The log says first that it will; then the lines are written again without them,
 //! each as long as before, so that neither the chain nor the head changes.
 
+use super::packed::plain_name;
 use super::{NewRecord, TurnLog};
 use crate::{StoreError, disk, io};
 use plimsoll_domain::log_line::{LogLine, RecordKind, erased};
@@ -96,7 +97,10 @@ impl TurnLog {
             }
         }
         let folder = self.blob_folder();
-        let is_due = |name: &String| (is_readable || gone.contains(name)) && !named.contains(name);
+        let is_due = |name: &String| {
+            let piece = plain_name(name);
+            (is_readable || gone.contains(piece)) && !named.contains(piece)
+        };
         disk::names(&folder).into_iter().filter(is_due).try_for_each(|name| disk::remove(&folder.join(name)))
     }
 }

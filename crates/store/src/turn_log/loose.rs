@@ -1,5 +1,6 @@
 //! What is next to a log and is part of no record: a torn end, a piece without a reference, a pending record that cannot be read.
 
+use super::packed::plain_name;
 use super::{TurnLog, pending};
 use crate::{Project, StoreError, disk};
 use plimsoll_domain::SessionId;
@@ -37,7 +38,7 @@ impl TurnLog {
             }
         }
         let blobs = self.blob_folder();
-        let unnamed = disk::names(&blobs).into_iter().filter(|name| !named.contains(name));
+        let unnamed = disk::names(&blobs).into_iter().filter(|name| !named.contains(plain_name(name)));
         let mut loose: Vec<PathBuf> = unnamed.map(|name| blobs.join(name)).collect();
         loose.extend(self.drafts());
         loose.extend(pending::files(self));

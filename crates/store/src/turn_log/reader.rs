@@ -54,6 +54,14 @@ impl Forwards {
         Ok(Forwards { path: path.to_owned(), file, next, longest, is_ours })
     }
 
+    /// The lines of a file that is open at its start.
+    pub(super) fn of(path: &Path, file: Option<(File, u64)>) -> Forwards {
+        let file = file.map(|(file, _)| BufReader::with_capacity(256 * 1024, file));
+        let next = LineStart { line: 1, offset: 0 };
+        let (longest, is_ours) = (door::longest_line(path), door::is_below_a_root(path));
+        Forwards { path: path.to_owned(), file, next, longest, is_ours }
+    }
+
     /// The first byte that has not been read.
     pub fn offset(&self) -> u64 {
         self.next.offset
@@ -136,9 +144,14 @@ const CHUNK: u64 = 64 * 1024;
 impl Backwards {
     /// Opens a file; one that is not there has no lines.
     pub fn open(path: &Path) -> Result<Backwards, StoreError> {
-        let (file, size) = disk::open_sized(path)?.unzip();
+        Ok(Backwards::of(path, disk::open_sized(path)?))
+    }
+
+    /// The same of a file that is open, with its size.
+    pub(super) fn of(path: &Path, file: Option<(File, u64)>) -> Backwards {
+        let (file, size) = file.unzip();
         let (from, longest) = (size.unwrap_or(0), door::longest_line(path));
-        Ok(Backwards { path: path.to_owned(), file, from, kept: Vec::new(), at_end: true, longest })
+        Backwards { path: path.to_owned(), file, from, kept: Vec::new(), at_end: true, longest }
     }
 
     fn read_more(&mut self) -> Result<(), StoreError> {

@@ -1,6 +1,6 @@
 //! Repairing a log's end before anything is added: a kill or a power cut may have torn the last line.
 
-use super::{Forwards, Head, LineStart, NewRecord, RawLine, TurnLog, Unsynced, blobs};
+use super::{Forwards, Head, LineStart, NewRecord, RawLine, TurnLog, Unsynced, blobs, packed};
 use crate::{Durability, StoreError, disk};
 use plimsoll_domain::log_line::{LogLine, RecordKind};
 use plimsoll_domain::turn::record::blobs_of;
@@ -10,7 +10,13 @@ use std::time::Duration;
 
 /// How far the log goes, with its torn end moved aside, and what is to be said about it.
 pub(super) fn repair(log: &TurnLog) -> Result<(Head, Vec<NewRecord>), StoreError> {
-    let size = disk::size(&log.path()).unwrap_or(0);
+    let size = match disk::size(&log.path()) {
+        Some(size) => size,
+        None => {
+            packed::unpack(&log.path())?;
+            disk::size(&log.path()).unwrap_or(0)
+        }
+    };
     let known = Head::load(&log.head_path());
     let is_in_doubt = known.as_ref().is_some_and(Head::is_in_doubt);
     // The same length counts as unharmed: reading the whole log at each event would cost too much; `verify` does.

@@ -10,6 +10,7 @@ mod common;
 mod crowd;
 mod damage;
 mod erasing;
+mod packed;
 mod places;
 mod power_cut;
 mod waiting;

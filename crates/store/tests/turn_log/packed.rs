@@ -1,0 +1,136 @@
+//! A compressed log reads as before, takes what comes after it, and is never the only form before it is whole.
+
+use crate::common::{ID, Place, TIMEOUT, files, large, prompt, said, texts};
+use plimsoll_store::StoreError;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+/// Lines and large pieces of a closed session, as old as this.
+fn closed() -> (Place, SystemTime) {
+    let place = Place::with(200);
+    place.append(&[prompt(&large("a large piece")), prompt(&large("another one"))]);
+    let written = SystemTime::now() - Duration::from_secs(40 * 24 * 60 * 60);
+    for file in files(&place.turns()) {
+        fs::File::options().append(true).open(file).unwrap().set_modified(written).unwrap();
+    }
+    (place, written)
+}
+
+fn packed(place: &Place) -> PathBuf {
+    place.turns().join(format!("{ID}.jsonl.zst"))
+}
+
+fn size(place: &Place) -> u64 {
+    files(&place.turns()).iter().map(|file| fs::metadata(file).unwrap().len()).sum()
+}
+
+#[test]
+fn a_compressed_log_is_smaller_and_reads_as_before() {
+    let (place, written) = closed();
+    let (texts_before, size_before, head) = (place.texts(), size(&place), place.log.head());
+    let backwards = || {
+        let lines = place.log.backwards().unwrap().map(|line| line.unwrap());
+        lines.map(|line| (line.place.offset, line.bytes)).collect::<Vec<_>>()
+    };
+    let backwards_before = backwards();
+    let saved = place.log.pack(TIMEOUT).unwrap();
+    assert!(place.log.is_packed() && place.log.exists());
+    assert_eq!(size(&place), size_before - saved);
+    assert!(saved > size_before / 2, "{saved} of {size_before}");
+    assert!(
+        !place.log.path().exists()
+            && files(&place.turns()).iter().all(|file| !file.to_string_lossy().ends_with("draft"))
+    );
+    assert_eq!((place.texts(), place.log.head()), (texts_before, head));
+    assert_eq!(backwards(), backwards_before);
+    assert!(place.verify().is_whole(), "{}", said(&place.verify()));
+    let days =
+        |moment: SystemTime| moment.duration_since(written).map_or(0, |later| later.as_secs() / 86_400);
+    assert_eq!(place.log.modified().map(days), Some(0), "nothing was written to it");
+    assert_eq!(place.log.pack(TIMEOUT).unwrap(), 0, "a second time changes nothing");
+}
+
+#[test]
+fn what_is_added_later_follows_what_was_compressed() {
+    let (place, _) = closed();
+    let before = place.texts();
+    place.log.pack(TIMEOUT).unwrap();
+    place.append(&[prompt("after it"), prompt(&large("a large piece"))]);
+    assert!(!place.log.is_packed() && !packed(&place).exists());
+    assert_eq!(place.texts(), [before, vec!["after it".to_owned(), large("a large piece")]].concat());
+    assert!(place.verify().is_whole(), "{}", said(&place.verify()));
+    place.log.pack(TIMEOUT).unwrap();
+    assert!(place.log.is_packed() && place.verify().is_whole(), "{}", said(&place.verify()));
+}
+
+#[test]
+fn a_head_that_is_gone_is_made_again_from_the_compressed_log() {
+    let (place, _) = closed();
+    place.log.pack(TIMEOUT).unwrap();
+    fs::remove_file(place.turns().join(format!("{ID}.head"))).unwrap();
+    place.append(&[prompt("after it")]);
+    assert!(place.verify().is_whole(), "{}", said(&place.verify()));
+    assert_eq!(place.texts().last().map(String::as_str), Some("after it"));
+}
+
+/// A kill between the two leaves both forms: the plain one counts, and may have grown since.
+#[test]
+fn of_two_forms_the_plain_one_counts() {
+    let (place, _) = closed();
+    let plain = place.bytes();
+    place.log.pack(TIMEOUT).unwrap();
+    place.put(&plain);
+    assert!(!place.log.is_packed());
+    place.append(&[prompt("after the kill")]);
+    let texts_now = place.texts();
+    assert_eq!(texts_now.last().map(String::as_str), Some("after the kill"));
+    let project = plimsoll_store::Project::at(place.folder.path());
+    assert_eq!(plimsoll_store::TurnLog::all(&project).len(), 1, "it is one log");
+    place.log.pack(TIMEOUT).unwrap();
+    assert_eq!(texts(&place.log), texts_now);
+    assert!(place.verify().is_whole(), "{}", said(&place.verify()));
+}
+
+#[test]
+fn a_damaged_one_is_named_and_stays() {
+    let (place, _) = closed();
+    place.log.pack(TIMEOUT).unwrap();
+    let whole = fs::read(packed(&place)).unwrap();
+    for damaged in [whole[..whole.len() / 2].to_vec(), b"no zstd".to_vec(), [&whole[..], b"more"].concat()] {
+        fs::write(packed(&place), &damaged).unwrap();
+        let told = |error: StoreError| {
+            let words = error.to_string();
+            assert!(words.contains("jsonl.zst"), "{words}");
+        };
+        told(place.log.forwards().map(|_| ()).unwrap_err());
+        told(place.log.write(TIMEOUT).map(|_| ()).unwrap_err());
+        assert_eq!(fs::read(packed(&place)).unwrap(), damaged);
+        assert!(!place.log.path().exists(), "no half of it takes its place");
+    }
+    fs::write(packed(&place), &whole).unwrap();
+    assert!(place.verify().is_whole(), "{}", said(&place.verify()));
+}
+
+#[test]
+fn what_is_erased_from_a_compressed_log_is_in_no_file() {
+    let secret = "sk-very-secret";
+    let place = Place::new();
+    place.append(&[prompt("one"), prompt(secret), prompt(&large(secret)), prompt("four")]);
+    place.log.pack(TIMEOUT).unwrap();
+    assert_eq!(place.log.erase(&[2, 3].into(), TIMEOUT).unwrap(), 2);
+    assert!(!place.holds(secret) && !packed(&place).exists());
+    let left = files(&place.turns()).into_iter().filter(|file| file.to_string_lossy().contains(".blobs/"));
+    assert_eq!(left.count(), 0, "the compressed piece has gone too");
+    assert_eq!(place.texts(), ["one", "four"]);
+    assert!(place.verify().is_whole(), "{}", said(&place.verify()));
+}
+
+#[test]
+fn a_log_that_is_being_written_is_not_compressed() {
+    let (place, _) = closed();
+    let _held = place.log.hold(TIMEOUT).unwrap();
+    let refused = place.log.pack(Duration::ZERO).unwrap_err();
+    assert!(matches!(refused, StoreError::Busy { .. }), "{refused}");
+    assert!(place.log.path().exists() && !packed(&place).exists());
+}
