@@ -122,6 +122,9 @@ pub struct Keep {
     pub days: Option<u64>,
     /// The oldest are removed until the records of a project take no more than this. Ignored in a project's file.
     pub megabytes: Option<u64>,
+    /// When a session ends, the turn logs of sessions that are over are compressed, as `plimsoll prune` does. Ignored in a
+    /// project's file.
+    pub compress: bool,
 }
 
 impl Keep {

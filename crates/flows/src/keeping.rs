@@ -8,7 +8,7 @@ use plimsoll_policy::prune::{Bounds, KeptRecord, Needed, Pruning, RecordKind, pr
 use plimsoll_store::records::{self, Held};
 use plimsoll_store::{Project, StoreError, TurnLog, UnreadHandoffs, disk, ledger, sessions, state_file};
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const DAY: u64 = 24 * 60 * 60;
 /// What is older than thirty days may go: what `status` and the doctor propose.
@@ -102,8 +102,14 @@ pub fn keep_within(project: &Project, bounds: Bounds) -> Result<(Records, Prunin
 
 /// The same by the user's settings; nothing without any.
 pub fn keep_as_set(project: &Project, settings: &Settings) -> Result<(), StoreError> {
-    let bounds = bounds_of(settings);
-    if bounds == Bounds::default() { Ok(()) } else { keep_within(project, bounds).map(|_| ()) }
+    if settings.keep.is_everything() {
+        return Ok(());
+    }
+    let (records, _) = keep_within(project, bounds_of(settings))?;
+    if settings.keep.compress {
+        pack_closed(project, &records, PackingLimits::HOOK)?;
+    }
+    Ok(())
 }
 
 /// What the settings say.
@@ -114,11 +120,37 @@ pub fn bounds_of(settings: &Settings) -> Bounds {
     }
 }
 
+/// How much may be compressed at a time.
+#[derive(Debug, Clone, Copy)]
+pub struct PackingLimits {
+    /// No larger log.
+    largest: u64,
+    /// None is begun after this time.
+    time: Duration,
+}
+
+impl PackingLimits {
+    /// What the user waits for.
+    pub const COMMAND: PackingLimits = PackingLimits { largest: u64::MAX, time: Duration::MAX };
+    /// The client ends a hook at a session's end after 1.5 s, unless its entry says more. What is left is compressed the next time.
+    pub const HOOK: PackingLimits =
+        PackingLimits { largest: 32 * 1024 * 1024, time: Duration::from_millis(300) };
+}
+
 /// Compresses the turn logs of sessions that are over and need nothing any more; answers how many, and how many bytes that saved.
 /// One that is being written is passed over.
-pub fn pack_closed(project: &Project, records: &Records) -> Result<(usize, u64), StoreError> {
+pub fn pack_closed(
+    project: &Project,
+    records: &Records,
+    limits: PackingLimits,
+) -> Result<(usize, u64), StoreError> {
     let (mut count, mut saved) = (0, 0);
-    for log in packable(project, records) {
+    let started = Instant::now();
+    let is_small = |log: &TurnLog| disk::size(&log.path()).is_some_and(|size| size <= limits.largest);
+    for log in packable(project, records).into_iter().filter(is_small) {
+        if started.elapsed() > limits.time {
+            break;
+        }
         let lock = match sessions::lock(project, log.session_id(), TIMEOUT) {
             Err(StoreError::Busy { .. }) => continue,
             lock => lock?,

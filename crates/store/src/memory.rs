@@ -83,13 +83,13 @@ pub(crate) fn log(project: &Project) -> TurnLog {
 
 /// True once something has been written.
 pub fn exists(project: &Project) -> bool {
-    log(project).exists()
+    log(project).is_plain()
 }
 
 /// The memory as it is now; an empty one where nothing has been written.
 pub fn load(project: &Project) -> Result<Memory, StoreError> {
     let log = log(project);
-    if !log.exists() {
+    if !log.is_plain() {
         return Ok(Memory::default());
     }
     as_of(project, log.head().as_ref())

@@ -104,7 +104,12 @@ impl TurnLog {
 
     /// True if there is a log.
     pub fn exists(&self) -> bool {
-        disk::size(&self.path()).is_some() || self.is_packed()
+        self.is_plain() || packed::is_there(&self.path())
+    }
+
+    /// True if there is a log that is not compressed.
+    pub(crate) fn is_plain(&self) -> bool {
+        disk::size(&self.path()).is_some()
     }
 
     /// When it was written last.
@@ -116,7 +121,7 @@ impl TurnLog {
     pub fn head(&self) -> Option<Head> {
         let head = Head::load(&self.head_path())?;
         let size = disk::size(&self.path());
-        (size == Some(head.bytes) || size.is_none() && self.is_packed()).then_some(head)
+        (size == Some(head.bytes) || size.is_none() && packed::is_there(&self.path())).then_some(head)
     }
 
     /// How far a stream's transcript has been read, as far as known without the lock.

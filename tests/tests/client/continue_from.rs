@@ -6,7 +6,7 @@ use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{LIFELIKE, assert_in_order};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const SOON: Duration = Duration::from_secs(30);
 const LAST_WORDS: &str = "The parser reads dates; the docs are missing.";
@@ -36,8 +36,22 @@ fn model() -> ScriptedModel {
     })
 }
 
+/// Types words and sends them once they stand there: what is typed while the client clears its screen may be lost.
 fn say(terminal: &mut Terminal, words: &str) {
-    terminal.type_text(words);
+    let end = words.trim_end().rsplit(' ').next().unwrap_or_default();
+    let standing = |terminal: &Terminal| terminal.screen().matches(end).count();
+    for _ in 0..5 {
+        let before = standing(terminal);
+        terminal.type_text(words);
+        let typed = Instant::now();
+        while standing(terminal) <= before && typed.elapsed() < Duration::from_secs(3) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        if standing(terminal) > before {
+            break;
+        }
+    }
+    // A list of files or commands that came up closes.
     std::thread::sleep(Duration::from_millis(300));
     terminal.press_enter();
 }

@@ -6,6 +6,7 @@ mod docs;
 mod doctor;
 mod export;
 mod foresight;
+mod frozen;
 mod gates;
 mod growth;
 mod install;

@@ -219,3 +219,18 @@ fn a_session_that_is_resumed_after_it_was_compressed_goes_on_in_its_log() {
     let again = world.plimsoll(&["prune", "--json"]).run().expect_success().json();
     assert_eq!(again["packed"], 0, "it is open: {again:#}");
 }
+
+#[test]
+fn a_setting_of_the_user_compresses_at_the_end_of_a_session_and_a_projects_file_cannot() {
+    let keep = json!({"keep": {"compress": true}});
+    let world = World::new();
+    world.write(".claude/plimsoll.json", &keep.to_string());
+    leave(&world, "one");
+    let packed = |session: &str| world.exists(format!(".claude/plimsoll/turns/{session}.jsonl.zst"));
+    assert!(!packed("one"), "only the user may ask for it");
+    world.write_user_settings(&keep);
+    begin(&world, "open", "startup", None);
+    leave(&world, "two");
+    assert_eq!(["one", "two", "open"].map(packed), [true, true, false]);
+    world.plimsoll(&["turns", "verify"]).run().expect_success();
+}

@@ -4,7 +4,7 @@ use crate::console::{self, refused, say};
 use crate::value_parsers;
 use clap::Args;
 use plimsoll_domain::text::{bytes, counted};
-use plimsoll_flows::keeping::{Records, bounds_of, keep_within, look, pack_closed, packable};
+use plimsoll_flows::keeping::{PackingLimits, Records, bounds_of, keep_within, look, pack_closed, packable};
 use plimsoll_policy::prune::{Bounds, KeptRecord, Needed, Pruning, RecordKind};
 use plimsoll_store::{Project, StoreError, config};
 use serde_json::json;
@@ -74,7 +74,7 @@ fn planned(project: &Project, bounds: Bounds) -> Result<Done, StoreError> {
 
 fn carried_out(project: &Project, bounds: Bounds) -> Result<Done, StoreError> {
     let (records, pruning) = keep_within(project, bounds)?;
-    let (packed, saved) = pack_closed(project, &records)?;
+    let (packed, saved) = pack_closed(project, &records, PackingLimits::COMMAND)?;
     let left = pruning.left.saturating_sub(saved);
     Ok(Done { records, pruning: Pruning { left, ..pruning }, packed, saved: Some(saved) })
 }

@@ -65,6 +65,7 @@ pub const TABLE: &[(&str, May)] = &[
     // What is recorded goes for good.
     ("keep.days", May::Nothing),
     ("keep.megabytes", May::Nothing),
+    ("keep.compress", May::Nothing),
     ("statusline.theme", May::Prefer),
     ("statusline.background", May::Prefer),
     ("statusline.separator", May::Prefer),

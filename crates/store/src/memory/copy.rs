@@ -28,7 +28,7 @@ pub fn keep(project: &Project) -> Result<(), StoreError> {
 
 /// The memory from its copy, if the memory itself is gone and there is a copy.
 pub fn bring_back(project: &Project) -> Result<(), StoreError> {
-    if !exists(project) && copied(project).exists() {
+    if !exists(project) && copied(project).is_plain() {
         mirror(&copy_folder(project), &project.memory())?;
     }
     Ok(())
@@ -36,7 +36,7 @@ pub fn bring_back(project: &Project) -> Result<(), StoreError> {
 
 /// Updates the copy, if there is one and the log continues from it.
 pub(super) fn follow(project: &Project) -> Result<(), StoreError> {
-    if copied(project).exists() && is_continued(project)? {
+    if copied(project).is_plain() && is_continued(project)? {
         mirror(&project.memory(), &copy_folder(project))?;
     }
     Ok(())

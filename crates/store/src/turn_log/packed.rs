@@ -31,6 +31,11 @@ pub(super) fn packed(path: &Path) -> PathBuf {
     name.into()
 }
 
+/// True if there is a compressed form.
+pub(super) fn is_there(path: &Path) -> bool {
+    disk::size(&packed(path)).is_some()
+}
+
 /// A large piece's name without the ending of its compressed form.
 pub(super) fn plain_name(name: &str) -> &str {
     name.strip_suffix(ENDING).unwrap_or(name)
@@ -61,14 +66,14 @@ impl TurnLog {
 
     /// True if the log is compressed.
     pub fn is_packed(&self) -> bool {
-        disk::size(&self.path()).is_none() && disk::size(&packed(&self.path())).is_some()
+        !self.is_plain() && is_there(&self.path())
     }
 
     /// The log as lines, wherever they are; none if there is no log.
     pub(super) fn opened(&self) -> Result<Option<(File, u64)>, StoreError> {
         let path = self.path();
         match disk::open_sized(&path)? {
-            None if disk::size(&packed(&path)).is_some() => expanded(&packed(&path)).map(Some),
+            None if is_there(&path) => expanded(&packed(&path)).map(Some),
             plain => Ok(plain),
         }
     }
