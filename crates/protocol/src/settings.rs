@@ -91,8 +91,8 @@ pub struct Parts {
     pub memory: bool,
     /// Another status line is measured through instead of being left alone.
     pub wrap: bool,
-    /// For everybody who works in a project: without our programs nothing happens. There is no status line: who has none
-    /// of our programs would lose their own.
+    /// For everybody who works in a project: without our programs nothing happens. There is no status line: a colleague
+    /// without them would lose their own.
     pub guarded: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Entries that yield to others, so that nothing is done twice. A plugin's yield to the same programs from a settings file or
-//! from `plimsoll run`; a project's guarded ones, to those that a user's own installation starts, and to a run's; those of an installation without the memory, to a run's with it; and those of an earlier version,
-//! which started the memory's programs beside the others, to the one program that now does both. Of two servers with one
-//! command the client itself starts only one.
+//! from `plimsoll run`; a project's guarded ones, to those of a user's own installation and to a run's; those of an installation
+//! without the memory, to a run's with it; and those of an earlier version, which started the memory's programs beside the
+//! others, to the one program that now does both. Of two servers with one command the client itself starts only one.
 
 use crate::hook_invocation::{HookInvocation, SESSION_VARIABLE};
 use crate::install::places::{hooks_in, settings_files};
