@@ -2,7 +2,7 @@
 
 use crate::{MOST_OUTPUT, Outcome, process};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::Pid;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -108,12 +108,12 @@ fn wait(
     }
 }
 
-/// The end of a child, waited for without looking again and again; none on a kernel before 5.3, which has no such thing.
+/// The end of a child, waited for without looking again and again; none where the system has no such thing.
 struct End(Option<OwnedFd>);
 
 impl End {
     fn of(child: &Child) -> End {
-        End(pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok())
+        End(plimsoll_system::end_of_child(Pid::from_child(child)))
     }
 
     /// Returns when the child has ended, or after this long.

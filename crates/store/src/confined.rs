@@ -9,7 +9,8 @@
 
 use crate::door::errno;
 use crate::door::walk::{Destination, Links, Lost, Walk};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use plimsoll_system::files::SEARCH;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RawMode};
 use rustix::io::Errno;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -59,8 +60,7 @@ impl Confined {
     /// The folder.
     pub fn at(root: &Path) -> Result<Confined, ConfinedError> {
         let root = crate::disk::canonical(root);
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = rustix::fs::open(&root, flags, Mode::empty())
+        let folder = rustix::fs::open(&root, SEARCH, Mode::empty())
             .map_err(|error| ConfinedError::System(root.display().to_string(), error))?;
         Ok(Confined { root, folder })
     }
@@ -147,7 +147,7 @@ fn mark(kind: FileType) -> &'static str {
 }
 
 /// Drafts beside the file and renames: readers see old or new, and a second name of the file keeps its content.
-fn replace(place: &Destination, bytes: &[u8], mode: Option<u32>) -> Result<(), Errno> {
+fn replace(place: &Destination, bytes: &[u8], mode: Option<RawMode>) -> Result<(), Errno> {
     let number = RandomState::new().hash_one(0);
     let draft = format!(".{}.{number:016x}{}", std::process::id(), crate::disk::DRAFT);
     let name = place.name.as_deref().unwrap_or_default();

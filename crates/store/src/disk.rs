@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use rustix::fs::{Dir, FileType, OFlags, Stat};
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -294,7 +295,7 @@ pub fn sync_folder(folder: &Path) {
 /// Puts all that was written to the volume of a folder on the disk: many files cost one wait.
 pub fn sync_volume(folder: &Path) -> Result<(), StoreError> {
     let opened = door::folder(folder).map_err(|refused| refused.of("sync", folder))?;
-    rustix::fs::syncfs(opened).map_err(|error| io("sync", folder)(error.into()))
+    plimsoll_system::files::sync_volume(opened.as_fd()).map_err(|error| io("sync", folder)(error.into()))
 }
 
 /// True when something is at the path; in a project, something in it.

@@ -6,8 +6,8 @@
 //! files alone are opened there, too. What it does not promise: a second name (hard link) of a file outside looks
 //! like any other file.
 //!
-//! One call of the kernel's (`openat2`) does the walk where no link is on the way; where one is, or the call is not to
-//! be had, we walk by ourselves ([`walk`]).
+//! On Linux one call (`openat2`) does the walk where no link is on the way; where one is, or there is no such call, we walk by
+//! ourselves ([`walk`]).
 #![expect(clippy::disallowed_types, reason = "what the system has opened is read and written as a file")]
 
 mod roots;
@@ -18,16 +18,16 @@ pub(crate) use roots::{RootKind, register};
 pub(crate) use spot::{Last, Spot};
 
 use crate::{StoreError, io};
+use plimsoll_system::files::{LOOK, open_beneath};
 use roots::Below;
 pub(crate) use roots::open_anew;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use walk::{Destination, Lost, Walk};
 
 /// Files that are read whole: states, records, settings, prompts, plans. The largest honest one is a fraction of it.
@@ -166,34 +166,14 @@ fn writes(flags: OFlags) -> bool {
     flags.intersects(OFlags::WRONLY | OFlags::RDWR)
 }
 
-/// False once the kernel has said that it does not know the call.
-static HAS_OPENAT2: AtomicBool = AtomicBool::new(true);
-
-/// The walk in one call; none if a link is on the way, or the kernel, or who watches over it, refuses the call.
+/// The walk in one call; none if a link is on the way, or there is no such call, or whoever watches over it refuses it.
 fn in_one_call(below: &Below<'_>, flags: OFlags, mode: Mode) -> Option<Result<OwnedFd, Errno>> {
-    if !HAS_OPENAT2.load(Ordering::Relaxed) {
-        return None;
-    }
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let folder = match below.root.folder() {
-        Ok(folder) => folder,
-        Err(_) => return None,
-    };
-    match rustix::fs::openat2(folder, below.path, flags, mode, resolve) {
-        // Linux has it since 5.6: asked once, for the rest of the process.
-        Err(Errno::NOSYS) => {
-            HAS_OPENAT2.store(false, Ordering::Relaxed);
-            None
-        }
-        // A link, a change meanwhile, a filter of system calls: our own walk finds out.
-        Err(Errno::LOOP | Errno::XDEV | Errno::AGAIN | Errno::PERM) => None,
-        answer => Some(answer),
-    }
+    open_beneath(below.root.folder().ok()?, below.path, flags, mode)
 }
 
 impl Below<'_> {
     /// The same by ourselves.
-    fn walk(&self, writes: bool, makes: Option<u32>, follows_last: bool) -> Result<Destination, Refused> {
+    fn walk(&self, writes: bool, makes: Option<RawMode>, follows_last: bool) -> Result<Destination, Refused> {
         let folder = self.root.folder()?;
         let links = self.root.links(self.path, writes);
         let given = self.root.path();
@@ -224,8 +204,7 @@ pub(crate) fn stat(path: &Path) -> Option<Stat> {
 /// What is at a path, seen by a walk: no folder on the way is one that leads out.
 pub(crate) fn reach(path: &Path) -> Option<Stat> {
     let Some(below) = roots::find(path) else { return rustix::fs::stat(path).ok() };
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
-    match in_one_call(&below, flags, Mode::empty()) {
+    match in_one_call(&below, LOOK, Mode::empty()) {
         Some(opened) => rustix::fs::fstat(opened.ok()?).ok(),
         None if below.walk(false, None, true).is_ok() => stat(path),
         None => None,
@@ -235,7 +214,7 @@ pub(crate) fn reach(path: &Path) -> Option<Stat> {
 /// True if something is at a path, seen by the same walk.
 pub(crate) fn is_there(path: &Path) -> bool {
     let Some(below) = roots::find(path) else { return rustix::fs::stat(path).is_ok() };
-    let opened = in_one_call(&below, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    let opened = in_one_call(&below, LOOK, Mode::empty());
     opened.map_or_else(|| reach(path).is_some(), |opened| opened.is_ok())
 }
 
@@ -254,7 +233,7 @@ pub(crate) fn folder(path: &Path) -> Result<OwnedFd, Refused> {
 
 /// Makes a folder and those above it, for the owner alone.
 pub(crate) fn make_folder(path: &Path) -> Result<(), Refused> {
-    const OWN: u32 = 0o700;
+    const OWN: RawMode = 0o700;
     let Some(below) = roots::find(path) else {
         return crate::plain::make_plain_folder(path, OWN).map_err(|error| errno(&error).into());
     };
@@ -272,7 +251,7 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), Refused> {
 
 impl Below<'_> {
     /// Where a folder is to be made; none if it is there.
-    fn walk_to_be(&self, mode: u32) -> Result<Option<(Destination, OsString)>, Refused> {
+    fn walk_to_be(&self, mode: RawMode) -> Result<Option<(Destination, OsString)>, Refused> {
         let mut place = match self.walk(true, Some(mode), true) {
             // A project's folder itself that is not there: whoever asked for it to be made named it.
             Err(refused)

@@ -7,6 +7,7 @@
 use crate::door::{Opened, open_anew};
 use crate::{Project, StoreError, disk, io};
 use fs2::FileExt;
+use plimsoll_system::files::device_of;
 use rustix::fs::{OFlags, Stat};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -104,7 +105,7 @@ pub fn holder(path: &Path) -> Option<u32> {
 
 /// The name still belongs to the file that was opened. Nothing is opened by it: a plain look will do.
 fn is_still_at(path: &Path, held: &Stat) -> bool {
-    path.symlink_metadata().is_ok_and(|named| (named.dev(), named.ino()) == (held.st_dev, held.st_ino))
+    path.symlink_metadata().is_ok_and(|named| (named.dev(), named.ino()) == (device_of(held), held.st_ino))
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! What the door itself needs of the disk, for paths that lie below no root.
 #![expect(clippy::disallowed_methods, reason = "part of the door to the disk")]
 
+use plimsoll_system::files::mode_bits;
+use rustix::fs::RawMode;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -18,8 +20,8 @@ pub enum Durability {
 pub const DRAFT: &str = ".plimsoll-draft";
 
 /// A folder and those above it, by the path alone.
-pub(crate) fn make_plain_folder(folder: &Path, mode: u32) -> std::io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(mode).create(folder)
+pub(crate) fn make_plain_folder(folder: &Path, mode: RawMode) -> std::io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(mode_bits(mode)).create(folder)
 }
 
 /// Where a link leads; the path itself if it is none.

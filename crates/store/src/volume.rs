@@ -2,7 +2,8 @@
 #![expect(clippy::disallowed_methods, reason = "part of the door to the disk")]
 
 use crate::disk;
-use rustix::fs::{Access, AtFlags, CWD, StatxFlags, access, statfs, statx};
+pub use plimsoll_system::files::{identity, kind_of_file_system as kind};
+use rustix::fs::{Access, access};
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -33,27 +34,9 @@ pub fn rights(path: &Path) -> Option<Rights> {
     })
 }
 
-/// What the file system knows a folder by: another one at its path has another, also where its number is given again.
-pub fn identity(path: &Path) -> Option<String> {
-    let wanted = StatxFlags::INO | StatxFlags::BTIME;
-    let found = statx(CWD, path, AtFlags::empty(), wanted).ok()?;
-    // Not every file system keeps the moment of birth; then it is 0 here.
-    let born = found.stx_btime;
-    Some(format!(
-        "{}:{}:{}:{}.{}",
-        found.stx_dev_major, found.stx_dev_minor, found.stx_ino, born.tv_sec, born.tv_nsec
-    ))
-}
-
 /// Free bytes for us.
 pub fn free_space(path: &Path) -> Option<u64> {
     fs2::available_space(path).ok()
-}
-
-/// The kernel's number of the file system's kind.
-pub fn kind(path: &Path) -> Option<u64> {
-    // The field is narrower on some computers, and signed on others.
-    statfs(path).ok().map(|found| u64::from(found.f_type as u32))
 }
 
 /// The first bytes of a file.

@@ -1,7 +1,10 @@
 //! RULE: what only the operating system can tell: which processes there are and what they were started with, who holds a lock,
-//! which start of the system this is. One file for each system, with the same names in it; no caller knows which is at work.
+//! which start of the system this is; and how it opens files ([`files`]). One file for each system, with the same names in it; no
+//! caller knows which is at work.
 //!
 //! What a system does not tell is unknown, and never taken for gone: who decides by it leaves things alone.
+
+pub mod files;
 
 #[cfg(target_os = "linux")]
 #[path = "linux.rs"]
@@ -12,6 +15,7 @@ mod own;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 /// The permanent identity of a process: pids are reused, a pid with its start time is not.
@@ -47,6 +51,10 @@ impl Life {
 }
 
 /// What a look at a pid has found.
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "a system that tells nothing has only one of them")
+)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Look {
     /// A process that began then.
@@ -126,6 +134,11 @@ pub fn ignored_signals() -> u64 {
 /// The process that holds an `flock` on a file with this inode, if the system tells.
 pub fn lock_holder(inode: u64) -> Option<u32> {
     own::lock_holder(inode)
+}
+
+/// A descriptor of a child of ours that can be read from once it has ended; none where the system has no such thing.
+pub fn end_of_child(child: Pid) -> Option<OwnedFd> {
+    own::end_of_child(child)
 }
 
 /// A name that changes with every start of the system; none where the system has none.

@@ -2,7 +2,9 @@
 #![expect(clippy::disallowed_methods, reason = "no file of anybody's is read here: the kernel answers")]
 
 use super::Look;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 pub(super) fn look(pid: u32) -> Look {
@@ -62,6 +64,11 @@ fn held_by(line: &str, inode: u64) -> Option<u32> {
     let (pid, file) = (words.next()?, words.next()?);
     let same = kind == "FLOCK" && file.rsplit(':').next()?.parse() == Ok(inode);
     if same { pid.parse().ok() } else { None }
+}
+
+/// Since Linux 5.3.
+pub(super) fn end_of_child(child: Pid) -> Option<OwnedFd> {
+    pidfd_open(child, PidfdFlags::empty()).ok()
 }
 
 pub(super) fn boot() -> Option<String> {

@@ -1,6 +1,8 @@
 //! A system of which nothing is known yet: it tells nothing, so nothing is taken for gone as long as there is a process with its pid.
 
 use super::Look;
+use rustix::process::Pid;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 pub(super) fn look(_pid: u32) -> Look {
@@ -28,6 +30,10 @@ pub(super) fn ignored_signals() -> u64 {
 }
 
 pub(super) fn lock_holder(_inode: u64) -> Option<u32> {
+    None
+}
+
+pub(super) fn end_of_child(_child: Pid) -> Option<OwnedFd> {
     None
 }
 

@@ -1,5 +1,5 @@
 //! Files of each format, as a version of ours wrote them, are read by this one for ever: a run that can go on, sessions with
-//! and without a compressed log, the working memory, a handoff. They are in `tests/fixtures/frozen/FORMAT` and never made anew.
+//! and without a compressed log, the working memory, a handoff. They are in `tests/frozen/FORMAT` and never made anew.
 
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::World;
@@ -30,7 +30,7 @@ fn copy(from: &Path, to: &Path, project: &str) {
 /// A world with the files of a format in it.
 fn thawed(format: &str) -> World {
     let world = plimsoll_tests::world(plimsoll_tests::ITEMS);
-    let frozen = workspace_root().join("tests/fixtures/frozen").join(format);
+    let frozen = workspace_root().join("tests/frozen").join(format);
     let project = world.project().canonicalize().expect("a project").display().to_string();
     copy(&frozen.join("project"), &world.project(), &project);
     copy(&frozen.join("state"), &world.home().join(".local/state"), &project);

@@ -3,6 +3,7 @@
 use super::walk::Links;
 use super::{Refused, walk::Lost};
 use crate::environment;
+use plimsoll_system::files::SEARCH;
 use rustix::fs::{Mode, OFlags};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -110,9 +111,7 @@ impl Root {
         if let Some(folder) = self.folder.get() {
             return Ok(folder.as_fd());
         }
-        // `PATH` is enough to walk from, and needs no right to list the folder.
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = rustix::fs::open(&self.path, flags, Mode::empty()).map_err(Lost::System)?;
+        let opened = rustix::fs::open(&self.path, SEARCH, Mode::empty()).map_err(Lost::System)?;
         Ok(self.folder.get_or_init(|| opened).as_fd())
     }
 

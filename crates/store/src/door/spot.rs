@@ -3,7 +3,8 @@
 use super::{Refused, errno, in_one_call, roots};
 use crate::Durability;
 use crate::plain::{DRAFT, resolve_link};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat};
+use plimsoll_system::files::SEARCH;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawMode, RenameFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -13,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// The mode of a new file: for the owner alone.
-const PRIVATE: u32 = 0o600;
+const PRIVATE: RawMode = 0o600;
 
 /// A name in a folder that is held open.
 #[derive(Debug)]
@@ -46,13 +47,12 @@ impl Spot {
     }
 
     fn find(path: &Path, last: Last) -> Result<Spot, Refused> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let Some(name) = path.file_name() else { return Err(Refused::NotAFile) };
         let spot = match roots::find(path) {
             // A root is a name in a folder outside.
             Some(below) if below.path != Path::new(".") => {
                 let over = roots::Below { path: parent(below.path), root: below.root.clone() };
-                let folder = match in_one_call(&over, flags, Mode::empty()) {
+                let folder = match in_one_call(&over, SEARCH, Mode::empty()) {
                     Some(folder) => folder?,
                     None => over.walk(true, None, true)?.into_folder()?,
                 };
@@ -76,7 +76,7 @@ impl Spot {
                 };
                 let name = target.file_name().unwrap_or(name).to_owned();
                 Spot {
-                    folder: rustix::fs::openat(CWD, parent(&target), flags, Mode::empty())?,
+                    folder: rustix::fs::openat(CWD, parent(&target), SEARCH, Mode::empty())?,
                     name,
                     seen: None,
                 }
@@ -154,7 +154,7 @@ impl Spot {
     }
 
     /// A file with these bytes under a name that cannot be guessed, in the same folder.
-    fn draft(&self, bytes: &[u8], mode: u32, durability: Durability) -> Result<OsString, Refused> {
+    fn draft(&self, bytes: &[u8], mode: RawMode, durability: Durability) -> Result<OsString, Refused> {
         let (name, mut file) = loop {
             let name = self.draft_name();
             match self.new_file(&name, mode) {
@@ -187,7 +187,7 @@ impl Spot {
         name
     }
 
-    fn new_file(&self, name: &OsStr, mode: u32) -> Result<File, Errno> {
+    fn new_file(&self, name: &OsStr, mode: RawMode) -> Result<File, Errno> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::openat(&self.folder, name, flags, Mode::from_raw_mode(mode)).map(File::from)
     }

@@ -152,14 +152,14 @@ fn a_file_larger_than_any_honest_one_is_named_and_not_read() {
 
 #[test]
 fn without_the_kernels_walk_ours_does_the_same() {
-    HAS_OPENAT2.store(false, Ordering::Relaxed);
+    plimsoll_system::files::set_has_one_call(false);
     no_link_leads_out_of_a_project();
     a_link_of_the_user_stays_a_link_and_its_file_is_written();
     no_link_leads_our_words_to_where_somebody_runs_them();
     a_linked_folder_of_the_clients_inside_the_project_is_used();
     only_plain_files_are_opened_and_nothing_waits_for_one();
     a_file_larger_than_any_honest_one_is_named_and_not_read();
-    HAS_OPENAT2.store(true, Ordering::Relaxed);
+    plimsoll_system::files::set_has_one_call(true);
 }
 
 #[test]

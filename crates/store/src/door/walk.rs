@@ -3,7 +3,8 @@
 //! Each part is opened by its name in the folder before it, and links are followed by us, never by the system: no
 //! link leads out, also none that is made while we look.
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use plimsoll_system::files::SEARCH;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -38,7 +39,7 @@ pub(crate) struct Walk<'a> {
     /// Which links are followed.
     pub(crate) links: Links,
     /// The mode of folders that are made on the way; none if a missing one ends the walk.
-    pub(crate) makes: Option<u32>,
+    pub(crate) makes: Option<RawMode>,
     /// False if a link at the path's end is the place itself.
     pub(crate) follows_last: bool,
 }
@@ -101,7 +102,7 @@ impl Destination {
     /// Goes into a folder that lies there.
     fn enter(&mut self, name: OsString) -> Result<(), Lost> {
         // `NOFOLLOW`: what was a folder a moment ago may be a link by now.
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = SEARCH | OFlags::NOFOLLOW;
         self.folders.push(rustix::fs::openat(self.folder(), &name, flags, Mode::empty())?);
         self.names.push(name);
         Ok(())

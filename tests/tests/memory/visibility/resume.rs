@@ -79,7 +79,9 @@ fn a_prompt_tells_what_others_wrote_before_it_and_a_cleared_conversation_is_told
         Stage::new(&[("main", vec![note(&[("R0_GOAL", "Build it")]), Step::text("FIRST-IS-DONE").into()])]);
     stage.then(&[("main", vec![Step::text("SECOND-IS-DONE").into(), Step::text("THIRD-IS-DONE").into()])]);
     // A screen would ask whether to use the project's server.
-    stage.world.write(".claude/settings.local.json", r#"{"enabledMcpjsonServers": ["plimsoll"]}"#);
+    let mut settings = stage.world.json(".claude/settings.local.json");
+    settings["enabledMcpjsonServers"] = serde_json::json!(["plimsoll"]);
+    stage.world.write(".claude/settings.local.json", &settings.to_string());
     let mut terminal = Terminal::claude(&stage.world, &["--model", "opus"], 100, 40);
     terminal.wait_for("❯", Duration::from_secs(20));
     let mut say = |words: &str, wait: &str| {
