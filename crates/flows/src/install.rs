@@ -94,7 +94,7 @@ impl InstallError {
             InstallError::OldClient { .. } => {
                 "nothing was changed; update Claude Code, or run `plimsoll init` without --memory"
             }
-            InstallError::NoHome => "set HOME, or install into a project without --user",
+            InstallError::NoHome => "set HOME, or use --local in a project",
             InstallError::HomeIsNoProject { .. } => "use --user, or go to the project first",
             InstallError::Changed { .. } => "try again",
         }

@@ -107,7 +107,8 @@ pub fn keep_as_set(project: &Project, settings: &Settings) -> Result<(), StoreEr
     }
     let (records, _) = keep_within(project, bounds_of(settings))?;
     if settings.keep.compress {
-        pack_closed(project, &records, PackingLimits::HOOK)?;
+        // What could not be compressed stays, and `plimsoll prune` says why.
+        pack_closed(project, &records, PackingLimits::HOOK);
     }
     Ok(())
 }
@@ -137,37 +138,40 @@ impl PackingLimits {
         PackingLimits { largest: 32 * 1024 * 1024, time: Duration::from_millis(300) };
 }
 
-/// Compresses the turn logs of sessions that are over and need nothing any more; answers how many, and how many bytes that saved.
-/// One that is being written is passed over.
-pub fn pack_closed(
-    project: &Project,
-    records: &Records,
-    limits: PackingLimits,
-) -> Result<(usize, u64), StoreError> {
-    let (mut count, mut saved) = (0, 0);
+/// What was compressed.
+#[derive(Debug, Default)]
+pub struct Packed {
+    /// How many logs.
+    pub count: usize,
+    /// Bytes that this saved.
+    pub saved: u64,
+    /// What could not be, and why: it is as it was.
+    pub troubles: Vec<(SessionId, StoreError)>,
+}
+
+/// Compresses the turn logs of sessions that are over and need nothing any more. One that is being written is passed over.
+pub fn pack_closed(project: &Project, records: &Records, limits: PackingLimits) -> Packed {
+    let mut packed = Packed::default();
     let started = Instant::now();
     let is_small = |log: &TurnLog| disk::size(&log.path()).is_some_and(|size| size <= limits.largest);
     for log in packable(project, records).into_iter().filter(is_small) {
         if started.elapsed() > limits.time {
             break;
         }
-        let lock = match sessions::lock(project, log.session_id(), TIMEOUT) {
-            Err(StoreError::Busy { .. }) => continue,
-            lock => lock?,
-        };
+        // Not under the session's lock, for which a hook waits: a session that comes back meanwhile unpacks its log.
         if is_open(&sessions::load(project, log.session_id()), Some(DAY)) {
             continue;
         }
         match log.pack(TIMEOUT) {
-            Err(StoreError::Busy { .. }) => {}
-            packed => {
-                saved += packed?;
-                count += 1;
+            Ok(saved) => {
+                packed.saved += saved;
+                packed.count += usize::from(log.is_packed());
             }
+            Err(StoreError::Busy { .. }) => {}
+            Err(error) => packed.troubles.push((log.session_id().to_owned(), error)),
         }
-        drop(lock);
     }
-    Ok((count, saved))
+    packed
 }
 
 /// The turn logs that may be compressed and are not yet.

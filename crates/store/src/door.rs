@@ -43,6 +43,7 @@ pub(crate) fn largest(path: &Path) -> u64 {
     };
     let is_elsewhere = || !is_below_a_root(path);
     let name = path.file_name().and_then(std::ffi::OsStr::to_str);
+    let name = name.map(|name| name.strip_suffix(".zst").unwrap_or(name));
     if name.is_some_and(is_log) || is_elsewhere() { LARGEST_LOG } else { LARGEST }
 }
 

@@ -150,7 +150,7 @@ impl StoreError {
             StoreError::Corrupt { .. } => "check the file, then fix or delete it",
             StoreError::Newer { .. } => "the file stays as it is; update Plimsoll (`plimsoll --version`)",
             StoreError::Settings { .. } => "correct the file; until then all of it is ignored",
-            StoreError::NoHome { .. } => "set HOME, or run `plimsoll init` in the project",
+            StoreError::NoHome { .. } => "set HOME, or run `plimsoll init --local` in the project",
             StoreError::NotAFile { .. } => "replace it by a plain file",
             StoreError::LeadsOut { .. } | StoreError::Linked { .. } => "replace the link by the file itself",
             StoreError::TooLarge { .. } => "check the file, and move it away",

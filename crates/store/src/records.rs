@@ -141,6 +141,10 @@ fn files_of(project: &Project, id: &SessionId) -> Vec<PathBuf> {
     // `one.two` is another session's name, and its files begin with `one.` too.
     files.retain(|path| is_of(path, id, &[".json", ".status.json"]) || is_aside(path, id));
     let turns = of(&project.turns());
+    // What a packing that was killed has left.
+    let names = disk::names(&project.turns()).into_iter();
+    let is_draft = |name: &String| name.starts_with(&format!(".{id}.jsonl.")) && name.ends_with(disk::DRAFT);
+    files.extend(names.filter(is_draft).map(|name| project.turns().join(name)));
     let logs = turns.iter().filter(|path| is_of(path, id, &[".jsonl", ".jsonl.zst", ".head", ".torn"]));
     files.extend(logs.cloned());
     files.extend(below(&project.turns().join(format!("{id}.blobs")), 1));

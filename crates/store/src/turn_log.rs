@@ -33,18 +33,21 @@ use std::time::{Duration, SystemTime};
 pub struct TurnLog {
     folder: PathBuf,
     session_id: SessionId,
+    /// False for the memory's, which is written for as long as there is a project.
+    may_be_packed: bool,
 }
 
 impl TurnLog {
     /// The log of a session; none for an id that is no plain name.
     pub fn of(project: &Project, session_id: &SessionId) -> Option<TurnLog> {
         project.session(session_id)?;
-        Some(TurnLog { folder: project.turns(), session_id: session_id.to_owned() })
+        let session_id = session_id.to_owned();
+        Some(TurnLog { folder: project.turns(), session_id, may_be_packed: true })
     }
 
     /// A log of another kind, such as the working memory's, under a name of ours.
     pub(crate) fn at(folder: PathBuf, name: &str) -> TurnLog {
-        TurnLog { folder, session_id: SessionId::from(name) }
+        TurnLog { folder, session_id: SessionId::from(name), may_be_packed: false }
     }
 
     /// The logs of all sessions, the one that was written last at the end. Also those from before the project had
@@ -104,7 +107,7 @@ impl TurnLog {
 
     /// True if there is a log.
     pub fn exists(&self) -> bool {
-        self.is_plain() || packed::is_there(&self.path())
+        self.is_plain() || self.has_packed()
     }
 
     /// True if there is a log that is not compressed.
@@ -121,7 +124,7 @@ impl TurnLog {
     pub fn head(&self) -> Option<Head> {
         let head = Head::load(&self.head_path())?;
         let size = disk::size(&self.path());
-        (size == Some(head.bytes) || size.is_none() && packed::is_there(&self.path())).then_some(head)
+        (size == Some(head.bytes) || size.is_none() && self.has_packed()).then_some(head)
     }
 
     /// How far a stream's transcript has been read, as far as known without the lock.

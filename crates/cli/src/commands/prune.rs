@@ -74,9 +74,13 @@ fn planned(project: &Project, bounds: Bounds) -> Result<Done, StoreError> {
 
 fn carried_out(project: &Project, bounds: Bounds) -> Result<Done, StoreError> {
     let (records, pruning) = keep_within(project, bounds)?;
-    let (packed, saved) = pack_closed(project, &records, PackingLimits::COMMAND)?;
-    let left = pruning.left.saturating_sub(saved);
-    Ok(Done { records, pruning: Pruning { left, ..pruning }, packed, saved: Some(saved) })
+    let packed = pack_closed(project, &records, PackingLimits::COMMAND);
+    for (session, trouble) in &packed.troubles {
+        console::say_error(&format!("cannot compress the turn log of {session}: {trouble}"));
+    }
+    let left = pruning.left.saturating_sub(packed.saved);
+    let saved = Some(packed.saved);
+    Ok(Done { records, pruning: Pruning { left, ..pruning }, packed: packed.count, saved })
 }
 
 fn going<'a>(records: &'a Records, pruning: &'a Pruning) -> impl Iterator<Item = &'a KeptRecord> {

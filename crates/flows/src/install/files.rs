@@ -3,7 +3,7 @@
 use super::{Change, InstallError};
 use crate::install::git_exclude;
 use crate::install::git_exclude::{ExcludeFile, Excluded};
-use plimsoll_store::disk;
+use plimsoll_store::{StoreError, disk};
 use std::path::{Path, PathBuf};
 
 /// If the user deletes this line from one of our files, the file is the user's own.
@@ -66,7 +66,15 @@ pub(super) fn plan_exclude(project: &Path, changes: &mut Vec<Change>) -> Result<
 }
 
 pub(super) fn plan_gitignore(project: &Path, changes: &mut Vec<Change>) -> Result<Excluded, InstallError> {
-    plan_lines(git_exclude::gitignore_of(project), changes)
+    let place = git_exclude::gitignore_of(project);
+    refuse_link(&place.file)?;
+    plan_lines(place, changes)
+}
+
+/// A clone may hold links: none of them makes us write a file that is not the project's.
+pub(super) fn refuse_link(path: &Path) -> Result<(), InstallError> {
+    let path = path.to_owned();
+    if disk::is_link(&path) { Err(StoreError::NotAFile { path }.into()) } else { Ok(()) }
 }
 
 fn plan_lines(place: ExcludeFile, changes: &mut Vec<Change>) -> Result<Excluded, InstallError> {
@@ -93,6 +101,7 @@ pub(super) fn plan_gitignore_removal(
     project: &Path,
     changes: &mut Vec<Change>,
 ) -> Result<Option<PathBuf>, InstallError> {
+    refuse_link(&git_exclude::gitignore_of(project).file)?;
     let unless_empty = |rest: Vec<u8>| (!rest.is_empty()).then_some(rest);
     plan_lines_removal(git_exclude::gitignore_of(project), changes, unless_empty)
 }

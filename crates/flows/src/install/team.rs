@@ -36,6 +36,7 @@ pub(super) fn plan(
     project: &Path,
     changes: &mut Vec<Change>,
 ) -> Result<TeamFiles, InstallError> {
+    files::refuse_link(&places.preferences)?;
     Ok(TeamFiles {
         preferences: write_own(&places.preferences, NO_PREFERENCES, changes)?,
         ignored: files::plan_gitignore(project, changes)?,
@@ -49,6 +50,7 @@ pub(super) fn plan_removal(
     project: &Path,
     changes: &mut Vec<Change>,
 ) -> Result<Vec<PathBuf>, InstallError> {
+    files::refuse_link(&places.preferences)?;
     let (preferences, outcome) = remove_own(&places.preferences, NO_PREFERENCES, changes)?;
     let removed = (outcome == OwnFile::Removed).then_some(preferences);
     Ok(removed.into_iter().chain(files::plan_gitignore_removal(project, changes)?).collect())

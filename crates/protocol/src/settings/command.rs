@@ -5,16 +5,20 @@ use super::PROGRAMS;
 /// The last word of a guarded command, by which the program knows that its entry is one for everybody.
 pub const GUARDED: &str = "--guarded";
 
+/// Where programs are that a client without the user's shell (an editor, a desktop) does not look: the plugin's entries look there,
+/// too, and yield to these.
+const PLACES: &str = r#"PATH="${PATH:+$PATH:}$HOME/.local/bin:$HOME/.cargo/bin""#;
+
 /// A command for a project's settings, which everybody reads: where the program is not installed, nothing happens. The
 /// client hands it to a shell.
 pub(super) fn guarded(program: &str, arguments: &[String]) -> String {
     let words: Vec<&str> = arguments.iter().map(String::as_str).chain([GUARDED]).collect();
-    format!("command -v {program} >/dev/null || exit 0; exec {program} {}", words.join(" "))
+    format!("{PLACES}; command -v {program} >/dev/null || exit 0; exec {program} {}", words.join(" "))
 }
 
 /// The program and its arguments, if this is exactly a command as [`guarded`] writes it.
 pub(super) fn of_guarded(command: &str) -> Option<(&str, Vec<String>)> {
-    let program = command.strip_prefix("command -v ")?.split(' ').next()?;
+    let program = command.strip_prefix(PLACES)?.strip_prefix("; command -v ")?.split(' ').next()?;
     let arguments = command.rsplit_once("; exec ")?.1.split(' ').skip(1);
     let mut arguments: Vec<String> = arguments.map(str::to_owned).collect();
     arguments.pop();

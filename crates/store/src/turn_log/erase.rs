@@ -1,7 +1,7 @@
 //! Taking contents away for good. The log says first that it will; then the lines are written again without them,
 //! each as long as before, so that neither the chain nor the head changes.
 
-use super::packed::plain_name;
+use super::packed::{packed, plain_name};
 use super::{NewRecord, TurnLog};
 use crate::{StoreError, disk, io};
 use plimsoll_domain::log_line::{LogLine, RecordKind, erased};
@@ -30,7 +30,8 @@ impl TurnLog {
         // Lines before pieces: no record may name a piece that is gone. A kill in between leaves pieces that none
         // names, which the next erasure removes.
         self.drop_blobs(&gone)?;
-        // A torn end may hold what was erased.
+        // A torn end may hold what was erased, and a compressed form that a kill has left beside this one.
+        disk::remove(&packed(&self.path()))?;
         disk::remove(&self.torn())?;
         drop(writer);
         Ok(count)
@@ -47,10 +48,11 @@ impl TurnLog {
         Ok(found.intersection(seqs).copied().collect())
     }
 
-    /// What a rewriting that was killed has left: it contains what others erase.
+    /// What a rewriting or packing that was killed has left: it contains what others erase.
     pub(super) fn drafts(&self) -> Vec<PathBuf> {
         let begins = format!("{}.jsonl.", self.session_id);
-        let is_draft = |name: &String| name.starts_with(&begins) && name.ends_with(disk::DRAFT);
+        let is_draft =
+            |name: &String| name.trim_start_matches('.').starts_with(&begins) && name.ends_with(disk::DRAFT);
         disk::names(&self.folder).into_iter().filter(is_draft).map(|name| self.folder.join(name)).collect()
     }
 

@@ -7,7 +7,7 @@
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
 use super::TurnLog;
-use crate::{StoreError, disk, io};
+use crate::{StoreError, disk, io, sessions};
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use std::fs::File;
@@ -20,20 +20,21 @@ const ENDING: &str = ".zst";
 /// So much is compressed at a time, as a frame of its own: memory stays flat, and a frame that does not come back as it was is
 /// noticed before anything is lost.
 const FRAME: u64 = 4 * 1024 * 1024;
-/// A project's files may have been written by anybody: no log is read to more than this, and no large piece.
-const MOST: u64 = 8 * 1024 * 1024 * 1024;
-const MOST_OF_A_PIECE: u64 = 256 * 1024 * 1024;
+/// A project's files may have been written by anybody: none is read to more than this, nor to more than so many times its size,
+/// so that a small file cannot fill a disk. What would exceed it is not compressed.
+const MOST: u64 = crate::door::LARGEST_LOG;
+const MOST_TIMES: u64 = 200;
+
+/// What a compressed file of this size is read to at most.
+fn most_of(size: u64) -> u64 {
+    MOST.min(size.saturating_mul(MOST_TIMES) + 1024 * 1024)
+}
 
 /// The compressed form of a file.
 pub(super) fn packed(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ENDING);
     name.into()
-}
-
-/// True if there is a compressed form.
-pub(super) fn is_there(path: &Path) -> bool {
-    disk::size(&packed(path)).is_some()
 }
 
 /// A large piece's name without the ending of its compressed form.
@@ -48,11 +49,12 @@ impl TurnLog {
     /// # Errors
     /// If the log's lock is held, or the disk is in trouble: then it is as it was.
     pub fn pack(&self, timeout: Duration) -> Result<u64, StoreError> {
-        if disk::size(&self.path()).is_none() {
+        if !self.is_plain() || !self.may_be_packed {
             return Ok(0);
         }
         let mut writer = self.write(timeout)?;
         writer.settle()?;
+        self.drop_drafts()?;
         let folder = self.blob_folder();
         let pieces =
             disk::names(&folder).into_iter().filter(|name| super::blobs::path(&folder, name).is_some());
@@ -66,29 +68,55 @@ impl TurnLog {
 
     /// True if the log is compressed.
     pub fn is_packed(&self) -> bool {
-        !self.is_plain() && is_there(&self.path())
+        !self.is_plain() && self.has_packed()
+    }
+
+    /// True if there is a compressed form, whether or not it counts.
+    pub(super) fn has_packed(&self) -> bool {
+        self.may_be_packed && disk::size(&packed(&self.path())).is_some()
     }
 
     /// The log as lines, wherever they are; none if there is no log.
     pub(super) fn opened(&self) -> Result<Option<(File, u64)>, StoreError> {
         let path = self.path();
         match disk::open_sized(&path)? {
-            None if is_there(&path) => expanded(&packed(&path)).map(Some),
+            None if self.may_be_packed => match expanded(&packed(&path))? {
+                // A writer has unpacked it between the two looks.
+                None => disk::open_sized(&path),
+                expanded => Ok(expanded),
+            },
             plain => Ok(plain),
+        }
+    }
+
+    /// What a packing or unpacking that was killed has left. The caller holds the lock.
+    fn drop_drafts(&self) -> Result<(), StoreError> {
+        self.drafts().iter().try_for_each(|path| disk::remove(path))
+    }
+
+    /// Makes a compressed log a plain one again; the caller holds its lock and knows that there is no plain one. A file that is
+    /// damaged is moved aside, and the log goes on: `verify` names what is missing.
+    pub(super) fn unpack(&self) -> Result<(), StoreError> {
+        if !self.has_packed() {
+            return Ok(());
+        }
+        self.drop_drafts()?;
+        match unpack(&self.path()) {
+            Err(StoreError::TooLarge { .. }) => sessions::set_aside(&packed(&self.path())).map(drop),
+            Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::InvalidData => {
+                sessions::set_aside(&packed(&self.path())).map(drop)
+            }
+            unpacked => unpacked,
         }
     }
 }
 
-/// Makes a compressed log a plain one again; the caller holds its lock.
-pub(super) fn unpack(path: &Path) -> Result<(), StoreError> {
+fn unpack(path: &Path) -> Result<(), StoreError> {
     let from = packed(path);
-    if disk::size(&from).is_none() {
-        return Ok(());
-    }
     let draft = draft_of(path);
     let written = (|| {
         let mut out = BufWriter::new(disk::open_to_append(&draft)?);
-        expand(&from, &mut out, MOST)?;
+        expand(&from, &mut out)?;
         put_in_place(out, &draft, path, disk::modified(&from))
     })();
     written.inspect_err(|_| drop(disk::remove(&draft)))?;
@@ -98,8 +126,7 @@ pub(super) fn unpack(path: &Path) -> Result<(), StoreError> {
 /// A large piece of which only the compressed form is there.
 pub(super) fn piece(path: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    expand(&packed(path), &mut bytes, MOST_OF_A_PIECE).ok()?;
-    Some(bytes)
+    expand(&packed(path), &mut bytes).ok()?.then_some(bytes)
 }
 
 /// Puts the compressed form in the place of a file, if it is smaller; answers by how much.
@@ -109,7 +136,7 @@ fn pack(path: &Path) -> Result<u64, StoreError> {
     let written = (|| {
         let mut out = BufWriter::new(disk::open_to_append(&draft)?);
         let smaller = compress(BufReader::new(file), &mut out, path)?;
-        if smaller >= size {
+        if smaller >= size || size > most_of(smaller) {
             return Ok(None);
         }
         put_in_place(out, &draft, &to, disk::modified(path))?;
@@ -143,35 +170,45 @@ fn compress(mut from: impl Read, to: &mut impl Write, path: &Path) -> Result<u64
     }
 }
 
-/// Into an unnamed file, of which nothing is left when it is closed.
-fn expanded(from: &Path) -> Result<(File, u64), StoreError> {
+/// Into an unnamed file, of which nothing is left when it is closed; none if there is no such file.
+fn expanded(from: &Path) -> Result<Option<(File, u64)>, StoreError> {
+    if disk::size(from).is_none() {
+        return Ok(None);
+    }
     let mut file = disk::scratch()?;
-    expand(from, &mut BufWriter::new(&mut file), MOST)?;
+    if !expand(from, &mut BufWriter::new(&mut file))? {
+        return Ok(None);
+    }
     let size = file.stream_position().map_err(io("read", from))?;
     file.seek(SeekFrom::Start(0)).map_err(io("read", from))?;
-    Ok((file, size))
+    Ok(Some((file, size)))
 }
 
-fn expand(from: &Path, to: &mut impl Write, most: u64) -> Result<(), StoreError> {
-    match disk::open_sized(from)? {
-        Some((file, _)) => decode(BufReader::new(file), to, most, from),
-        None => Err(io("read", from)(ErrorKind::NotFound.into())),
-    }
+/// False if there is no such file.
+fn expand(from: &Path, to: &mut impl Write) -> Result<bool, StoreError> {
+    let Some((file, size)) = disk::open_sized(from)? else { return Ok(false) };
+    decode(BufReader::new(file), to, most_of(size), from).map(|()| true)
 }
 
 /// All frames of a zstd file.
 fn decode(mut from: impl BufRead, to: &mut impl Write, most: u64, path: &Path) -> Result<(), StoreError> {
+    let damaged = |error: &dyn std::error::Error| {
+        io("read", path)(std::io::Error::new(ErrorKind::InvalidData, error.to_string()))
+    };
     let mut left = most;
+    let mut buffer = vec![0; 128 * 1024];
     while !from.fill_buf().map_err(io("read", path))?.is_empty() {
-        let damaged =
-            |error: &dyn std::error::Error| std::io::Error::new(ErrorKind::InvalidData, error.to_string());
-        let mut frame =
-            StreamingDecoder::new(&mut from).map_err(|error| io("read", path)(damaged(&error)))?;
-        let copied = std::io::copy(&mut (&mut frame).take(left + 1), to).map_err(io("read", path))?;
-        if copied > left {
-            return Err(StoreError::TooLarge { path: path.to_owned(), most });
+        let mut frame = StreamingDecoder::new(&mut from).map_err(|error| damaged(&error))?;
+        loop {
+            let read = frame.read(&mut buffer).map_err(|error| damaged(&error))?;
+            if read == 0 {
+                break;
+            }
+            left = left
+                .checked_sub(read as u64)
+                .ok_or_else(|| StoreError::TooLarge { path: path.to_owned(), most })?;
+            to.write_all(&buffer[..read]).map_err(io("write", path))?;
         }
-        left -= copied;
     }
     to.flush().map_err(io("write", path))
 }
@@ -180,7 +217,7 @@ fn decode(mut from: impl BufRead, to: &mut impl Write, most: u64, path: &Path) -
 fn draft_of(path: &Path) -> PathBuf {
     let number = RandomState::new().hash_one(0);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!("{name}.{}.{number:016x}{}", std::process::id(), disk::DRAFT))
+    path.with_file_name(format!(".{name}.{}.{number:016x}{}", std::process::id(), disk::DRAFT))
 }
 
 /// On the disk before it takes the name: a power cut finds the whole of it, or the file that it stands for.

@@ -1,6 +1,6 @@
 //! Repairing a log's end before anything is added: a kill or a power cut may have torn the last line.
 
-use super::{Forwards, Head, LineStart, NewRecord, RawLine, TurnLog, Unsynced, blobs, packed};
+use super::{Forwards, Head, LineStart, NewRecord, RawLine, TurnLog, Unsynced, blobs};
 use crate::{Durability, StoreError, disk};
 use plimsoll_domain::log_line::{LogLine, RecordKind};
 use plimsoll_domain::turn::record::blobs_of;
@@ -13,7 +13,7 @@ pub(super) fn repair(log: &TurnLog) -> Result<(Head, Vec<NewRecord>), StoreError
     let size = match disk::size(&log.path()) {
         Some(size) => size,
         None => {
-            packed::unpack(&log.path())?;
+            log.unpack()?;
             disk::size(&log.path()).unwrap_or(0)
         }
     };

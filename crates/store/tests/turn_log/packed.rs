@@ -2,6 +2,7 @@
 
 use crate::common::{ID, Place, TIMEOUT, files, large, prompt, said, texts};
 use plimsoll_store::StoreError;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -93,23 +94,84 @@ fn of_two_forms_the_plain_one_counts() {
 }
 
 #[test]
-fn a_damaged_one_is_named_and_stays() {
+fn a_damaged_one_is_named_and_its_next_writer_moves_it_aside() {
     let (place, _) = closed();
     place.log.pack(TIMEOUT).unwrap();
     let whole = fs::read(packed(&place)).unwrap();
     for damaged in [whole[..whole.len() / 2].to_vec(), b"no zstd".to_vec(), [&whole[..], b"more"].concat()] {
+        let (place, _) = closed();
+        place.log.pack(TIMEOUT).unwrap();
         fs::write(packed(&place), &damaged).unwrap();
-        let told = |error: StoreError| {
-            let words = error.to_string();
-            assert!(words.contains("jsonl.zst"), "{words}");
-        };
-        told(place.log.forwards().map(|_| ()).unwrap_err());
-        told(place.log.write(TIMEOUT).map(|_| ()).unwrap_err());
-        assert_eq!(fs::read(packed(&place)).unwrap(), damaged);
-        assert!(!place.log.path().exists(), "no half of it takes its place");
+        let words = place.log.forwards().map(|_| ()).unwrap_err().to_string();
+        assert!(words.contains("jsonl.zst"), "{words}");
+        assert_eq!(fs::read(packed(&place)).unwrap(), damaged, "a reader moves nothing");
+        place.append(&[prompt("it goes on")]);
+        assert_eq!(place.texts(), ["it goes on"]);
+        let aside =
+            files(&place.turns()).into_iter().find(|file| file.to_string_lossy().contains(".zst.corrupt-"));
+        assert_eq!(fs::read(aside.expect("it is kept")).unwrap(), damaged);
+        assert!(
+            said(&place.verify()).contains("lost"),
+            "what is missing is named: {}",
+            said(&place.verify())
+        );
     }
-    fs::write(packed(&place), &whole).unwrap();
-    assert!(place.verify().is_whole(), "{}", said(&place.verify()));
+}
+
+/// A clone may bring any file along: a small one fills neither memory nor disk, whoever reads it.
+#[test]
+fn a_file_that_would_become_huge_is_refused_by_whoever_opens_it() {
+    let frame = vec![b'\n'; 4 * 1024 * 1024];
+    let small = compress_to_vec(&frame[..], CompressionLevel::Fastest);
+    let place = Place::new();
+    fs::create_dir_all(place.turns()).unwrap();
+    fs::write(packed(&place), small.repeat(500)).unwrap();
+    let refused = place.log.forwards().map(|_| ()).unwrap_err();
+    assert!(matches!(refused, StoreError::TooLarge { .. }), "{refused}");
+    place.append(&[prompt("it goes on")]);
+    assert_eq!(place.texts(), ["it goes on"]);
+    // So it is not made either.
+    let same = "the same words ".repeat(100);
+    let place = Place::new();
+    (0..20).for_each(|_| place.append(&(0..1_000).map(|_| prompt(&same)).collect::<Vec<_>>()));
+    let before = place.texts().len();
+    place.log.pack(TIMEOUT).unwrap();
+    assert_eq!(place.texts().len(), before, "packed or not, it is read");
+}
+
+/// The memory is written for as long as there is a project; a file that looks like its compressed log is nobody's.
+#[test]
+fn the_memorys_log_is_never_unpacked() {
+    let place = Place::with(3);
+    place.log.pack(TIMEOUT).unwrap();
+    let project = plimsoll_store::Project::at(place.folder.path());
+    fs::create_dir_all(project.memory()).unwrap();
+    let forged = project.memory().join("log.jsonl.zst");
+    fs::copy(packed(&place), &forged).unwrap();
+    assert!(!plimsoll_store::memory::exists(&project));
+    let op = plimsoll_domain::memory::Op::BeginRun { objective: "Do it.".to_owned() };
+    plimsoll_store::memory::change(&project, "test", &[op]).unwrap();
+    assert!(forged.exists() && plimsoll_store::memory::history(&project).unwrap().len() == 1);
+}
+
+#[test]
+fn what_killed_packers_left_goes_with_the_next_one_and_with_an_erasure() {
+    let secret = "sk-very-secret";
+    let place = Place::new();
+    place.append(&[prompt("one"), prompt(secret)]);
+    let plain = place.bytes();
+    let draft = place.turns().join(format!(".{ID}.jsonl.7.0123456789abcdef{}", plimsoll_store::disk::DRAFT));
+    fs::write(&draft, &plain).unwrap();
+    place.log.pack(TIMEOUT).unwrap();
+    assert!(!draft.exists());
+    // Killed between the two forms, and then told to forget.
+    let compressed = fs::read(packed(&place)).unwrap();
+    place.append(&[prompt("three")]);
+    fs::write(packed(&place), compressed).unwrap();
+    fs::write(&draft, &plain).unwrap();
+    assert_eq!(place.log.erase(&[2].into(), TIMEOUT).unwrap(), 1);
+    assert!(!place.holds(secret) && !packed(&place).exists() && !draft.exists());
+    assert_eq!(place.texts(), ["one", "three"]);
 }
 
 #[test]

@@ -131,7 +131,7 @@ fn what_an_earlier_version_wrote_for_everybody_stays_until_it_is_changed() {
     stage.done(&["init", "--project", "--entries"]);
     let settings = stage.world.json(SHARED);
     assert_eq!(events_of(&settings.to_string()), events_of(settings::MODERN), "each once");
-    let is_guarded = |command: &String| command.starts_with("command -v ") && command.ends_with(" --guarded");
+    let is_guarded = |command: &String| command.contains("; command -v ") && command.ends_with(" --guarded");
     assert!(
         commands(&settings)
             .iter()
@@ -202,4 +202,27 @@ fn on_a_terminal_init_asks_for_whom() {
     assert!(!question.contains("for everybody"), "{question}");
     terminal.press_enter();
     assert!(terminal.wait_exit(SOON).success());
+}
+
+/// A clone may bring links along.
+#[test]
+fn nothing_is_written_through_a_link_of_the_project() {
+    for file in [".gitignore", ".claude/plimsoll.json"] {
+        for arguments in
+            [&["init", "--project"][..], &["init", "--project", "--entries"], &["uninstall", "--project"]]
+        {
+            let stage = Stage::new();
+            let theirs = stage.world.home().join("theirs");
+            stage.world.write(&theirs, "{}\n");
+            stage.shell(&format!("mkdir -p .claude && ln -s \"$HOME/theirs\" {file}"));
+            let refused = stage.plimsoll(arguments);
+            assert_eq!(refused.code, Some(1), "{file} {arguments:?}: {refused:?}");
+            assert!(
+                refused.stderr.contains(file) && refused.stderr.contains("is not a plain file"),
+                "{refused:?}"
+            );
+            assert_eq!(stage.world.read(&theirs), "{}\n");
+            assert!(!stage.world.exists(".claude/settings.json"), "nothing else is written either");
+        }
+    }
 }

@@ -223,7 +223,10 @@ pub(super) fn removal(plan: &Plan<Removal>, project: &Path) -> String {
         OwnFile::Written | OwnFile::Already | OwnFile::Absent => None,
     }));
     lines.extend(report.exclude.iter().map(|path| format!("{}: our lines are removed", shown(path))));
-    lines.extend(report.team_files.iter().map(|path| format!("{}: ours are removed", shown(path))));
+    lines.extend(report.team_files.iter().map(|path| {
+        let what = if path.ends_with(".gitignore") { "our lines are removed" } else { "removed" };
+        format!("{}: {what}", shown(path))
+    }));
     lines.extend(report.also_in.iter().map(|(scope, path)| {
         let option = match scope {
             Scope::Project => "--project",
