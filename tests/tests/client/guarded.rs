@@ -28,38 +28,51 @@ fn recorded(world: &World) -> [usize; 3] {
     [RecordKind::SessionStart, RecordKind::Turn, RecordKind::SessionEnd].map(|kind| count(&log, kind))
 }
 
-/// Hooks in the project for everybody, with the memory or without, and the commands of a user beside them.
-type Installation = (bool, &'static [&'static [&'static str]]);
+/// Plays a session where the project has hooks for everybody, with the memory or without, and the user these besides.
+fn beside(memory: bool, users: &[&[&str]]) {
+    let model = past_the_first_level();
+    let mut world = World::new();
+    world.use_model(&model);
+    guarded(&world, memory);
+    for arguments in users {
+        world.plimsoll(arguments).run().expect_success();
+    }
+    world.plimsoll(&["memory", "set", "R4", WORD]).run().expect_success();
+    let session = ["-p", "Work.", "--model", "opus", "--allowedTools", "Bash"];
+    let finished = world.claude(&session).run().expect_success();
+    assert!(finished.stdout.contains("done") && finished.stderr.is_empty(), "{finished:?}");
+    let requests = model.main_requests();
+    let told = requests.first().expect("a request").text().matches(WORD).count();
+    let has_memory = memory || users.iter().any(|arguments| arguments.contains(&"--memory"));
+    assert_eq!(told, usize::from(has_memory));
+    let last = requests.last().expect("a request").text();
+    assert_eq!(last.matches("CCS_WARNING|L1|72|").count(), 1, "{last}");
+    assert_eq!(recorded(&world), [1, 4, 1]);
+}
 
 #[test]
-fn beside_hooks_of_the_users_own_each_event_runs_once() {
-    let installations: [Installation; 5] = [
-        (false, &[]),
-        (false, &[&["init", "--user"]]),
-        (false, &[&["init", "--local", "--memory"]]),
-        (true, &[&["init", "--user"]]),
-        (true, &[&["init", "--user", "--memory"], &["init", "--local", "--memory"]]),
-    ];
-    for (memory, users) in installations {
-        let model = past_the_first_level();
-        let mut world = World::new();
-        world.use_model(&model);
-        guarded(&world, memory);
-        for arguments in users {
-            world.plimsoll(arguments).run().expect_success();
-        }
-        world.plimsoll(&["memory", "set", "R4", WORD]).run().expect_success();
-        let session = ["-p", "Work.", "--model", "opus", "--allowedTools", "Bash"];
-        let finished = world.claude(&session).run().expect_success();
-        assert!(finished.stdout.contains("done") && finished.stderr.is_empty(), "{users:?}: {finished:?}");
-        let requests = model.main_requests();
-        let told = requests.first().expect("a request").text().matches(WORD).count();
-        let has_memory = memory || users.iter().any(|arguments| arguments.contains(&"--memory"));
-        assert_eq!(told, usize::from(has_memory), "{users:?}");
-        let last = requests.last().expect("a request").text();
-        assert_eq!(last.matches("CCS_WARNING|L1|72|").count(), 1, "{users:?}: {last}");
-        assert_eq!(recorded(&world), [1, 4, 1], "{memory} {users:?}");
-    }
+fn alone_they_do_all_that_direct_ones_do() {
+    beside(false, &[]);
+}
+
+#[test]
+fn beside_the_users_own_each_event_runs_once() {
+    beside(false, &[&["init", "--user"]]);
+}
+
+#[test]
+fn beside_the_users_own_in_this_project_with_the_memory_each_event_runs_once() {
+    beside(false, &[&["init", "--local", "--memory"]]);
+}
+
+#[test]
+fn with_the_memory_beside_the_users_own_without_it_each_half_runs_once() {
+    beside(true, &[&["init", "--user"]]);
+}
+
+#[test]
+fn beside_two_installations_with_the_memory_each_event_runs_once() {
+    beside(true, &[&["init", "--user", "--memory"], &["init", "--local", "--memory"]]);
 }
 
 #[test]

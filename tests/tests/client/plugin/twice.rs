@@ -41,10 +41,18 @@ fn beside(options: &[&str]) {
 }
 
 #[test]
-fn a_project_with_our_hooks_and_one_with_the_memory_too_do_nothing_twice() {
-    for options in [&["init", "--local"][..], &["init", "--local", "--memory"], &["init", "--user"]] {
-        beside(options);
-    }
+fn a_project_with_our_hooks_does_nothing_twice() {
+    beside(&["init", "--local"]);
+}
+
+#[test]
+fn a_project_with_our_hooks_and_the_memory_does_nothing_twice() {
+    beside(&["init", "--local", "--memory"]);
+}
+
+#[test]
+fn a_user_with_our_hooks_has_nothing_done_twice() {
+    beside(&["init", "--user"]);
 }
 
 fn run(world: &World, more: &[&str]) {
