@@ -178,7 +178,7 @@ pub fn pack_closed(project: &Project, records: &Records, limits: PackingLimits) 
 pub fn packable(project: &Project, records: &Records) -> Vec<TurnLog> {
     let closed = records.kept.iter().filter(|one| one.kind == RecordKind::Session && one.needed.is_none());
     let logs = closed.filter_map(|one| TurnLog::of(project, &SessionId::from(one.name.as_str())));
-    logs.filter(|log| log.exists() && !log.is_packed()).collect()
+    logs.filter(TurnLog::is_plain).collect()
 }
 
 /// Under the session's lock, and only if its client has not come back.

@@ -1,7 +1,7 @@
 //! What is recorded of sessions and runs, as far as it may go: which files belong together, what they take, and how they are
 //! removed. A kill on the way leaves less than there was, and nothing that another record needs.
 
-use crate::{Project, StoreError, disk, layout};
+use crate::{Project, StoreError, TurnLog, disk, layout};
 use plimsoll_domain::{RunId, SessionId};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -141,11 +141,10 @@ fn files_of(project: &Project, id: &SessionId) -> Vec<PathBuf> {
     // `one.two` is another session's name, and its files begin with `one.` too.
     files.retain(|path| is_of(path, id, &[".json", ".status.json"]) || is_aside(path, id));
     let turns = of(&project.turns());
-    // What a packing that was killed has left.
-    let names = disk::names(&project.turns()).into_iter();
-    let is_draft = |name: &String| name.starts_with(&format!(".{id}.jsonl.")) && name.ends_with(disk::DRAFT);
-    files.extend(names.filter(is_draft).map(|name| project.turns().join(name)));
-    let logs = turns.iter().filter(|path| is_of(path, id, &[".jsonl", ".jsonl.zst", ".head", ".torn"]));
+    // What an erasure or a packing that was killed has left.
+    files.extend(TurnLog::of(project, id).map(|log| log.drafts()).unwrap_or_default());
+    let is_of_log = |path: &Path| is_of(path, id, &[".jsonl", ".jsonl.zst", ".head", ".torn"]);
+    let logs = turns.iter().filter(|path| is_of_log(path) || is_aside(path, id));
     files.extend(logs.cloned());
     files.extend(below(&project.turns().join(format!("{id}.blobs")), 1));
     files
@@ -156,10 +155,10 @@ fn is_of(path: &Path, id: &SessionId, endings: &[&str]) -> bool {
     endings.iter().any(|ending| name.strip_suffix(ending) == Some(id.as_str()))
 }
 
-/// A record that did not parse, and was moved out of the way.
+/// A record or a compressed log that did not parse, and was moved out of the way.
 fn is_aside(path: &Path, id: &SessionId) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name.starts_with(&format!("{id}.json.corrupt-"))
+    [".json", ".jsonl.zst"].iter().any(|ending| name.starts_with(&format!("{id}{ending}.corrupt-")))
 }
 
 /// The files below a folder. Links are not followed: their names are among them.

@@ -5,6 +5,7 @@
 //! a time, under a lock on a file of its own. A torn end is moved aside before anything is added.
 
 mod blobs;
+mod draft;
 mod entry;
 mod erase;
 mod head;
@@ -111,7 +112,7 @@ impl TurnLog {
     }
 
     /// True if there is a log that is not compressed.
-    pub(crate) fn is_plain(&self) -> bool {
+    pub fn is_plain(&self) -> bool {
         disk::size(&self.path()).is_some()
     }
 

@@ -297,7 +297,7 @@ fn the_schemas_are_made_of_the_page() {
             .filter(|word| word.chars().all(|letter| letter.is_ascii_lowercase()))
             .collect();
         let verb: Vec<&str> = if command.starts_with("log") { vec!["log", "why"] } else { verb };
-        let name = format!("{}.schema.json", verb.join("-").replace("-checkpoint", ""));
+        let name = format!("{}.schema.json", verb.join("-"));
         let made = serde_json::to_string_pretty(&schema(&tables, kind)).expect("JSON") + "\n";
         if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
             std::fs::create_dir_all(&folder).expect("docs/ is writable");

@@ -101,9 +101,10 @@ pub(super) fn plan_gitignore_removal(
     project: &Path,
     changes: &mut Vec<Change>,
 ) -> Result<Option<PathBuf>, InstallError> {
-    refuse_link(&git_exclude::gitignore_of(project).file)?;
+    let place = git_exclude::gitignore_of(project);
+    refuse_link(&place.file)?;
     let unless_empty = |rest: Vec<u8>| (!rest.is_empty()).then_some(rest);
-    plan_lines_removal(git_exclude::gitignore_of(project), changes, unless_empty)
+    plan_lines_removal(place, changes, unless_empty)
 }
 
 fn plan_lines_removal(

@@ -2,13 +2,12 @@
 //! each as long as before, so that neither the chain nor the head changes.
 
 use super::packed::{packed, plain_name};
-use super::{NewRecord, TurnLog};
+use super::{NewRecord, TurnLog, draft};
 use crate::{StoreError, disk, io};
 use plimsoll_domain::log_line::{LogLine, RecordKind, erased};
 use plimsoll_domain::turn::record::blobs_of;
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::hash::{BuildHasher, RandomState};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -49,7 +48,7 @@ impl TurnLog {
     }
 
     /// What a rewriting or packing that was killed has left: it contains what others erase.
-    pub(super) fn drafts(&self) -> Vec<PathBuf> {
+    pub(crate) fn drafts(&self) -> Vec<PathBuf> {
         let begins = format!("{}.jsonl.", self.session_id);
         let is_draft =
             |name: &String| name.trim_start_matches('.').starts_with(&begins) && name.ends_with(disk::DRAFT);
@@ -58,8 +57,7 @@ impl TurnLog {
 
     fn rewrite(&self, seqs: &BTreeSet<u64>) -> Result<(usize, BTreeSet<String>), StoreError> {
         let path = self.path();
-        let number = RandomState::new().hash_one(0);
-        let draft = path.with_extension(format!("jsonl.{}.{number:016x}{}", std::process::id(), disk::DRAFT));
+        let draft = draft::of(&path);
         let mut count = 0;
         let mut gone = BTreeSet::new();
         let mut out = BufWriter::new(disk::open_to_append(&draft)?);
@@ -79,12 +77,8 @@ impl TurnLog {
             let end: &[u8] = if line.is_ended { b"\n" } else { b"" };
             written.and_then(|()| out.write_all(end)).map_err(io("write", &draft))?;
         }
-        let file = out.into_inner().map_err(|error| io("write", &draft)(error.into_error()))?;
-        // On the disk before it takes the log's name: a power cut finds the whole log there, the old one or the new.
-        file.sync_all().map_err(io("sync", &draft))?;
-        disk::rename(&draft, &path)?;
-        // Only now are the lines gone for good: before, a power cut may bring the old log back.
-        disk::sync_folder(&self.folder);
+        // Only then are the lines gone for good: before, a power cut may bring the old log back.
+        draft::put_in_place(out, &draft, &path, None)?;
         Ok((count, gone))
     }
 

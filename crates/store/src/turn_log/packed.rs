@@ -6,12 +6,11 @@
 //! A compressed file has the time of the plain one: nothing was written, so nothing becomes newer.
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
-use super::TurnLog;
+use super::{TurnLog, draft};
 use crate::{StoreError, disk, io, sessions};
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use std::fs::File;
-use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -113,11 +112,11 @@ impl TurnLog {
 
 fn unpack(path: &Path) -> Result<(), StoreError> {
     let from = packed(path);
-    let draft = draft_of(path);
+    let draft = draft::of(path);
     let written = (|| {
         let mut out = BufWriter::new(disk::open_to_append(&draft)?);
         expand(&from, &mut out)?;
-        put_in_place(out, &draft, path, disk::modified(&from))
+        draft::put_in_place(out, &draft, path, disk::modified(&from))
     })();
     written.inspect_err(|_| drop(disk::remove(&draft)))?;
     disk::remove(&from)
@@ -132,14 +131,17 @@ pub(super) fn piece(path: &Path) -> Option<Vec<u8>> {
 /// Puts the compressed form in the place of a file, if it is smaller; answers by how much.
 fn pack(path: &Path) -> Result<u64, StoreError> {
     let Some((file, size)) = disk::open_sized(path)? else { return Ok(0) };
-    let (to, draft) = (packed(path), draft_of(path));
+    if size > MOST {
+        return Ok(0);
+    }
+    let (to, draft) = (packed(path), draft::of(path));
     let written = (|| {
         let mut out = BufWriter::new(disk::open_to_append(&draft)?);
         let smaller = compress(BufReader::new(file), &mut out, path)?;
         if smaller >= size || size > most_of(smaller) {
             return Ok(None);
         }
-        put_in_place(out, &draft, &to, disk::modified(path))?;
+        draft::put_in_place(out, &draft, &to, disk::modified(path))?;
         Ok(Some(size - smaller))
     })();
     let Some(saved) = written.inspect_err(|_| drop(disk::remove(&draft)))? else {
@@ -211,28 +213,4 @@ fn decode(mut from: impl BufRead, to: &mut impl Write, most: u64, path: &Path) -
         }
     }
     to.flush().map_err(io("write", path))
-}
-
-/// A name that the sweeping of drafts knows.
-fn draft_of(path: &Path) -> PathBuf {
-    let number = RandomState::new().hash_one(0);
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}.{number:016x}{}", std::process::id(), disk::DRAFT))
-}
-
-/// On the disk before it takes the name: a power cut finds the whole of it, or the file that it stands for.
-fn put_in_place(
-    out: BufWriter<File>,
-    draft: &Path,
-    path: &Path,
-    written_at: Option<std::time::SystemTime>,
-) -> Result<(), StoreError> {
-    let file = out.into_inner().map_err(|error| io("write", draft)(error.into_error()))?;
-    if let Some(moment) = written_at {
-        file.set_modified(moment).map_err(io("write", draft))?;
-    }
-    file.sync_all().map_err(io("sync", draft))?;
-    disk::rename(draft, path)?;
-    disk::sync_folder(path.parent().unwrap_or(Path::new(".")));
-    Ok(())
 }

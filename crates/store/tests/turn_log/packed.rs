@@ -115,6 +115,11 @@ fn a_damaged_one_is_named_and_its_next_writer_moves_it_aside() {
             "what is missing is named: {}",
             said(&place.verify())
         );
+        let project = plimsoll_store::Project::at(place.folder.path());
+        plimsoll_store::records::remove_session(&project, &ID.into()).unwrap();
+        let left =
+            files(&place.turns()).into_iter().filter(|file| !file.to_string_lossy().ends_with(".lock"));
+        assert_eq!(left.count(), 0, "it goes with its session");
     }
 }
 

@@ -1,0 +1,34 @@
+//! A file of a log that is written anew as a whole, too large for memory: under another name, then in its place.
+#![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
+
+use crate::{StoreError, disk, io};
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// A name that the sweeping of drafts knows.
+pub(super) fn of(path: &Path) -> PathBuf {
+    let number = RandomState::new().hash_one(0);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{}.{number:016x}{}", std::process::id(), disk::DRAFT))
+}
+
+/// Gives a draft its name, with the time at which its content was written, where that was earlier. It is on the disk before: a
+/// power cut finds the whole of it, or the file that it stands for.
+pub(super) fn put_in_place(
+    out: BufWriter<File>,
+    draft: &Path,
+    path: &Path,
+    written_at: Option<SystemTime>,
+) -> Result<(), StoreError> {
+    let file = out.into_inner().map_err(|error| io("write", draft)(error.into_error()))?;
+    if let Some(moment) = written_at {
+        file.set_modified(moment).map_err(io("write", draft))?;
+    }
+    file.sync_all().map_err(io("sync", draft))?;
+    disk::rename(draft, path)?;
+    disk::sync_folder(path.parent().unwrap_or(Path::new(".")));
+    Ok(())
+}
