@@ -174,7 +174,8 @@ pub(crate) fn last_words(outcome: &crate::Outcome) -> String {
     let mut lines = errors.lines().rev().chain(output.lines().rev());
     let verdict = errors.lines().find_map(|line| line.strip_prefix("fatal: "));
     let words = verdict.or_else(|| lines.find(|line| !line.trim().is_empty())).map(str::to_owned);
-    words.or_else(|| outcome.trouble.clone()).unwrap_or_else(|| "git failed without a word".into())
+    let nothing = if outcome.code.is_none() { "a signal ended it" } else { "it failed without a word" };
+    words.or_else(|| outcome.trouble.clone()).unwrap_or_else(|| nothing.to_owned())
 }
 
 /// The entries of a list whose entries end with a zero byte.

@@ -5,6 +5,10 @@
 //! commits are made, as with the work-in-progress commit. A kill in the middle leaves a folder under a name of ours, which
 //! [`remove`] takes away, and branches that are still there.
 
+mod left;
+
+pub use left::{clear_locks, take_over};
+
 use crate::changes;
 use crate::child::{self, Terms};
 use crate::git;
@@ -78,6 +82,7 @@ pub fn remove(repository: &Path, folder: &Path) -> Result<(), WorktreeError> {
     let place = folder.to_string_lossy();
     // Twice: a locked one, too. A folder that git does not know is none of its worktrees.
     let removed = run(repository, "worktree remove", &["worktree", "remove", "--force", "--force", &place]);
+    disk::look_anew(folder);
     if removed.is_ok() || disk::exists(folder) {
         return removed;
     }

@@ -303,6 +303,11 @@ pub fn exists(path: &Path) -> bool {
     door::is_there(path)
 }
 
+/// To be said after a folder was removed or made anew by another program: what we hold open of it is gone.
+pub fn look_anew(folder: &Path) {
+    door::look_anew(folder);
+}
+
 /// True when a folder is at the path.
 pub fn is_folder(path: &Path) -> bool {
     door::reach(path).is_some_and(|stat| kind(&stat).is_dir())

@@ -14,7 +14,7 @@ mod roots;
 mod spot;
 pub(crate) mod walk;
 
-pub(crate) use roots::{RootKind, register};
+pub(crate) use roots::{RootKind, look_anew, register};
 pub(crate) use spot::{Last, Spot};
 
 use crate::{StoreError, io};

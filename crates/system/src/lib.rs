@@ -16,7 +16,7 @@ mod own;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The permanent identity of a process: pids are reused, a pid with its start time is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,6 +126,13 @@ pub fn output_of(pid: u32) -> Option<PathBuf> {
     own::output_of(pid)
 }
 
+/// True if a process of this name works in a folder, or below it; none where the system does not tell. The folder is named as the
+/// system names it: without links.
+pub fn is_at_work(program: &str, folder: &Path) -> Option<bool> {
+    let processes = own::at_work(program)?;
+    Some(processes.iter().any(|place| place.starts_with(folder)))
+}
+
 /// The signals that were ignored when this process was started, one bit each; none if the system does not report it.
 pub fn ignored_signals() -> u64 {
     own::ignored_signals()
@@ -182,6 +189,22 @@ mod tests {
         assert!(!life_of(child.id()).is_gone() || identity(child.id()).is_none());
         child.wait().unwrap();
         assert_eq!(life_of(child.id()), Life::Gone);
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_types, reason = "the test starts what it looks at")]
+    fn a_process_is_at_work_where_it_was_started_until_it_ends() {
+        let mut sleep = std::process::Command::new("sleep");
+        let mut child = sleep.arg("60").current_dir("/usr/share").spawn().unwrap();
+        let ask = |program, folder| is_at_work(program, Path::new(folder));
+        let seen =
+            [ask("sleep", "/usr/share"), ask("sleep", "/usr"), ask("sleep", "/usr/sha"), ask("slee", "/usr")];
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if seen[0].is_some() {
+            assert_eq!(seen, [Some(true), Some(true), Some(false), Some(false)]);
+            assert_eq!(ask("sleep", "/usr/share"), Some(false));
+        }
     }
 
     #[test]

@@ -45,6 +45,15 @@ pub(super) fn output_of(pid: u32) -> Option<PathBuf> {
     Some(format!("/proc/{pid}/fd/1").into())
 }
 
+/// The folders in which processes of this name work. Those of another user show none.
+pub(super) fn at_work(program: &str) -> Option<Vec<PathBuf>> {
+    let is_it = |pid: &u32| {
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim_end() == program)
+    };
+    let folder = |pid: u32| fs::read_link(format!("/proc/{pid}/cwd")).ok();
+    Some(processes().into_iter().filter(is_it).filter_map(folder).collect())
+}
+
 pub(super) fn ignored_signals() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

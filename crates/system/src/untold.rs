@@ -25,6 +25,10 @@ pub(super) fn output_of(_pid: u32) -> Option<PathBuf> {
     None
 }
 
+pub(super) fn at_work(_program: &str) -> Option<Vec<PathBuf>> {
+    None
+}
+
 pub(super) fn ignored_signals() -> u64 {
     0
 }

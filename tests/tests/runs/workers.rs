@@ -18,6 +18,10 @@ const TWO: &str = "# Plan\n\n- [ ] Item 1\n- [ ] Item 2\n";
 /// So long a whole run may take on a busy computer.
 const LIMIT: Duration = Duration::from_secs(120);
 
+/// Ticks item 1 and commits nothing; what a git would need for that is locked.
+const LEAVE_LOCKED: &str =
+    "sed -i 's/\\[ \\]/[x]/' plimsoll-item.md && touch \"$(git rev-parse --git-dir)/index.lock\"";
+
 /// Ticks the item in the plan of its own run, and commits everything.
 fn tick(item: &str) -> String {
     format!(
@@ -103,6 +107,7 @@ fn three_workers_do_a_plan_and_everything_comes_together_on_one_branch() {
     );
     assert_landed_once(&world, &model, &["1", "2", "3"]);
     assert_tidy(&world, &[]);
+    assert!(!finished.stdout.contains("stays at"), "{finished:?}");
     assert_eq!(
         (world.git(&["rev-parse", "HEAD"]), world.git(&["status", "--porcelain"])),
         (before, String::new())
@@ -691,6 +696,9 @@ fn killed_by_chance(seed: u64) {
     }
     assert_eq!(merged(&world, "fix_plan.md").matches("- [x]").count(), 8, "{words}");
     assert_eq!(world.git(&["worktree", "list"]).lines().count(), 1, "{words}");
+    assert!(!finished.stdout.contains("stays at"), "{words}");
+    let left: Vec<_> = std::fs::read_dir(trees(&world)).into_iter().flatten().flatten().collect();
+    assert!(left.is_empty(), "{left:?} {words}");
     world.plimsoll(&["turns", "verify"]).run().expect_success();
     // Where the branch has been: commits between two of these were never its end.
     for commit in world.git(&["log", "-g", "--format=%H", &branch]).lines() {
@@ -715,6 +723,23 @@ fn whatever_is_killed_and_whenever_each_item_lands_once() {
     for pair in seeds.chunks(2) {
         side_by_side(pair, |seed| killed_by_chance(*seed));
     }
+}
+
+/// A client that is ended takes its git along, which leaves the index locked.
+#[test]
+fn the_lock_of_a_git_that_was_killed_costs_no_try() {
+    let mut world = world(TWO);
+    let model = start(&mut world, |turn| match (turn.item.as_deref().map(number).as_deref(), turn.step) {
+        (Some("1"), 0) => {
+            Step::bash(format!("mkdir -p done && echo 1 > done/1.txt && {LEAVE_LOCKED}")).usage(30_000)
+        }
+        _ => honest(turn),
+    });
+    let finished = run(&world, &["2"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(events(&journal(&world), "sent_back").is_empty(), "{finished:?}");
+    assert_landed_once(&world, &model, &["1", "2"]);
+    assert_tidy(&world, &[]);
 }
 
 /// The second attempt at an item dies before it has a state of its own: what lies in the worktree is that of the first, which

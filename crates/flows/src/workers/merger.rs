@@ -260,6 +260,7 @@ impl Bench for Merger<'_> {
         if !self.trees.is_ours(&tree) {
             return Err(MergeError::NotOurs(tree));
         }
+        worktree::clear_locks(&tree);
         self.tip = self.settle()?;
         self.end.clone_from(&self.tip);
         self.stacked.clear();

@@ -123,6 +123,7 @@ impl Trees {
             return Err(TreeError::NotOurs);
         }
         if is_there {
+            worktree::take_over(&tree);
             self.overlook_plan(&tree, false)?;
             worktree::switch_new(&tree, &wanted.branch, &wanted.begins_at)?;
         } else {
@@ -159,6 +160,7 @@ impl Trees {
     pub(super) fn prepare_merger(&self, commit: &str, give_up: &dyn Fn() -> bool) -> Result<(), TreeError> {
         let tree = self.of_merger();
         if git::head(&tree).is_some() && self.is_ours(&tree) {
+            worktree::take_over(&tree);
             return Ok(());
         }
         self.clear(&tree)?;

@@ -53,6 +53,14 @@ pub(crate) fn register(path: &Path, kind: RootKind) {
     roots.push(root);
 }
 
+/// Somebody has removed this folder, or made it anew: what is below it from now on is not what is still held open.
+pub(crate) fn look_anew(path: &Path) {
+    let mut roots = ROOTS.write().unwrap_or_else(PoisonError::into_inner);
+    for root in roots.iter_mut().filter(|root| root.path.starts_with(path)) {
+        *root = Arc::new(Root { path: root.path.clone(), kind: root.kind, folder: OnceLock::new() });
+    }
+}
+
 /// A path below a root.
 #[derive(Debug)]
 pub(crate) struct Below<'p> {
@@ -166,6 +174,23 @@ mod tests {
         );
         assert_eq!(below("/tmp/roots/projects/a"), None);
         assert_eq!(below("/tmp/roots/project/../a"), None);
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test removes what is held open")]
+    fn a_folder_that_another_program_removed_is_gone_and_one_made_anew_is_found() {
+        let above = tempfile::tempdir().unwrap();
+        let folder = above.path().join("tree");
+        std::fs::create_dir(&folder).unwrap();
+        register(&folder, RootKind::Project);
+        assert!(super::super::is_there(&folder));
+        std::fs::remove_dir(&folder).unwrap();
+        look_anew(&folder);
+        assert!(!super::super::is_there(&folder));
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("file"), "").unwrap();
+        assert!(super::super::is_there(&folder.join("file")));
+        assert!(find(&folder).is_some(), "its paths are walked as before");
     }
 
     #[test]

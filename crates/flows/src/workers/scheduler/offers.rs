@@ -38,7 +38,12 @@ impl<'scope> Scheduler<'scope, '_> {
     /// The item's run has ended.
     pub(super) fn ended(&mut self, slot: Slot<'scope>, exit: &Exit) -> Ended<'scope> {
         let item = slot.claim.item;
-        let project = self.trees.project(&self.trees.of_item(item));
+        let tree = self.trees.of_item(item);
+        if self.trees.is_ours(&tree) {
+            // A session that was ended in the middle of a commit.
+            worktree::clear_locks(&tree);
+        }
+        let project = self.trees.project(&tree);
         let epoch = slot.claim.epoch;
         let (_, errors) = child::outputs(self.project, self.run, item, epoch);
         let earlier = self.table.now().works[item].earlier_run.clone();

@@ -1,0 +1,133 @@
+//! What a git leaves in a worktree that was killed there: the locks of its index and of its HEAD. Every later git refuses to begin
+//! before they are gone.
+
+use plimsoll_store::{disk, layout};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a git that outlives whoever started it is waited for. A commit's hooks may take longer: then git itself says so.
+const GIT_TIMEOUT: Duration = Duration::from_secs(10);
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Takes a worktree over in which nobody is to be at work any more: waits for a git that still is, and removes the locks that
+/// none is there for. Where the system does not tell who works in it, they stay.
+pub fn take_over(folder: &Path) {
+    clear(locks(folder), GIT_TIMEOUT, &|| is_git_there(folder));
+}
+
+/// The same where there are locks; where there are none, nobody is waited for.
+pub fn clear_locks(folder: &Path) {
+    let locks = locks(folder);
+    if !locks.is_empty() {
+        clear(locks, GIT_TIMEOUT, &|| is_git_there(folder));
+    }
+}
+
+fn is_git_there(folder: &Path) -> Option<bool> {
+    plimsoll_system::is_at_work("git", &disk::canonical(folder))
+}
+
+/// The locks were seen before it is asked who is there: one that is made later has its git.
+fn clear(mut locks: Vec<PathBuf>, timeout: Duration, is_git_there: &dyn Fn() -> Option<bool>) {
+    let until = Instant::now() + timeout;
+    loop {
+        match is_git_there() {
+            None => return,
+            Some(false) => break,
+            Some(true) if Instant::now() >= until => return,
+            Some(true) => std::thread::sleep(LOOK_INTERVAL),
+        }
+        locks.retain(|lock| disk::exists(lock));
+    }
+    for lock in locks {
+        let _ = disk::remove(&lock);
+    }
+}
+
+fn locks(folder: &Path) -> Vec<PathBuf> {
+    let Some(git) = layout::git_folder_of(folder) else { return Vec::new() };
+    let locks = ["index.lock", "HEAD.lock"].map(|name| git.join(name));
+    locks.into_iter().filter(|lock| disk::exists(lock)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::worktree::add;
+    use std::cell::Cell;
+
+    const SOON: Duration = Duration::from_millis(100);
+
+    fn shell(folder: &Path, line: &str) {
+        let outcome = crate::shell(line, folder, Duration::from_secs(20));
+        assert!(outcome.succeeded(), "{line}: {outcome:?}");
+    }
+
+    /// A worktree whose index somebody has locked, and the lock.
+    fn locked() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let repository = folder.path().join("main");
+        std::fs::create_dir(&repository).unwrap();
+        shell(
+            &repository,
+            "git init -q -b main && git config user.name T && git config user.email t@example.invalid && \
+             touch a && git add a && git commit -qm First",
+        );
+        let place = folder.path().join("one");
+        add(&repository, &place, "p/1/1", &crate::git::head(&repository).unwrap()).unwrap();
+        let lock = repository.join(".git/worktrees/one/index.lock");
+        std::fs::write(&lock, "half").unwrap();
+        (folder, place, lock)
+    }
+
+    #[test]
+    fn a_lock_goes_when_no_git_is_there_and_stays_as_long_as_one_may_be() {
+        let (folder, place, lock) = locked();
+        let of_the_user = folder.path().join("main/.git/index.lock");
+        std::fs::write(&of_the_user, "").unwrap();
+        for unclear in [None, Some(true)] {
+            clear(locks(&place), SOON, &|| unclear);
+            assert!(lock.exists(), "{unclear:?}");
+        }
+        clear_locks(&place);
+        assert!(!lock.exists());
+        assert!(of_the_user.exists(), "it is another worktree's");
+        shell(&place, "touch b && git add b");
+    }
+
+    #[test]
+    fn a_lock_that_was_made_while_we_waited_has_its_git() {
+        let (_folder, place, lock) = locked();
+        let looks = Cell::new(0);
+        let is_git_there = || {
+            looks.set(looks.get() + 1);
+            match looks.get() {
+                // The git of before has ended, and another begins.
+                1 => std::fs::remove_file(&lock).unwrap(),
+                _ => std::fs::write(&lock, "new").unwrap(),
+            }
+            Some(looks.get() < 2)
+        };
+        clear(locks(&place), Duration::from_secs(5), &is_git_there);
+        assert!(lock.exists());
+    }
+
+    #[test]
+    fn a_git_that_is_at_work_is_waited_for() {
+        let (folder, place, lock) = locked();
+        std::fs::remove_file(&lock).unwrap();
+        let hook = folder.path().join("main/.git/hooks/pre-commit");
+        std::fs::write(&hook, "#!/bin/sh\nsleep 0.7\n").unwrap();
+        shell(&place, "chmod +x ../main/.git/hooks/pre-commit");
+        let there = place.clone();
+        let committing = std::thread::spawn(move || shell(&there, "git commit -q --allow-empty -m Later"));
+        let begun = Instant::now();
+        while !lock.exists() && begun.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        take_over(&place);
+        assert!(!lock.exists(), "it is still at work");
+        committing.join().expect("its lock was taken away");
+        assert_eq!(crate::git::log_since(&place, "2000-01-01T00:00:00Z").len(), 2);
+    }
+}
