@@ -99,6 +99,7 @@ fn tighter(known: &Limits, claimed: &Limits) -> Limits {
     }
     Limits {
         max_cost_usd: least(&known.max_cost_usd, &claimed.max_cost_usd),
+        max_cost_per_day_usd: least(&known.max_cost_per_day_usd, &claimed.max_cost_per_day_usd),
         max_tokens: least(&known.max_tokens, &claimed.max_tokens),
         // Moments of one form: the earlier one sorts first.
         deadline: least(&known.deadline, &claimed.deadline),

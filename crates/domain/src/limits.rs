@@ -9,12 +9,47 @@ use serde::{Deserialize, Serialize};
 pub struct Limits {
     /// US dollars, as reported by the client.
     pub max_cost_usd: Option<f64>,
+    /// US dollars that all runs of the user together may spend on one day of this machine's calendar: from there the run waits for
+    /// the next.
+    pub max_cost_per_day_usd: Option<f64>,
     /// Tokens of all sessions, as the client counts them: input, output, cache written and cache read.
     pub max_tokens: Option<u64>,
     /// RFC 3339 UTC, whole seconds.
     pub deadline: Option<Timestamp>,
     /// Of the five-hour or weekly quota: from there the run waits for the reset.
     pub stop_at_limit_percent: Option<u8>,
+}
+
+/// What a run has spent on a day.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DayCost {
+    /// On this machine's calendar: `2026-01-07`.
+    pub day: String,
+    /// US dollars.
+    pub usd: f64,
+}
+
+impl DayCost {
+    /// What was spent on this day.
+    pub fn on(&self, day: &str) -> f64 {
+        if self.day == day { self.usd } else { 0.0 }
+    }
+
+    /// Adds what was spent on this day; of an earlier one nothing is kept.
+    pub fn add(&mut self, day: &str, usd: f64) {
+        *self = DayCost { day: day.to_owned(), usd: self.on(day) + usd };
+    }
+}
+
+/// What all runs of the user have spent on a day, as it was last added up.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SpentToday {
+    /// US dollars.
+    pub usd: f64,
+    /// When that day ends, RFC 3339 UTC.
+    pub ends_at: Timestamp,
 }
 
 /// The quotas of a subscription, as last reported by the client.

@@ -226,7 +226,9 @@ impl RunState {
     /// True when the current session used tokens whose price is unknown, although the run has a limit in dollars.
     pub fn cost_is_unknown(&self) -> bool {
         let record = &self.iteration_record;
-        self.options.limits.max_cost_usd.is_some() && record.tokens > 0 && record.cost_usd == 0.0
+        let limits = &self.options.limits;
+        let counts = limits.max_cost_usd.is_some() || limits.max_cost_per_day_usd.is_some();
+        counts && record.tokens > 0 && record.cost_usd == 0.0
     }
 
     /// The item that the current session is about: of the open ones that are not parked the first that is not set aside,

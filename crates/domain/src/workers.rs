@@ -25,6 +25,9 @@ pub struct Workers {
     pub plan_is_tracked: bool,
     /// Verify commands that have passed on the target: from then on they must.
     pub passed: Vec<String>,
+    /// True while the board is paused because of what all runs of the user may spend on a day: a resume may allow more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub waits_for_next_day: bool,
     /// One for each item of the board.
     pub works: Vec<Work>,
 }

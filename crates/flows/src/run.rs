@@ -8,6 +8,7 @@ pub mod baseline;
 pub mod branch;
 mod client_error;
 pub mod close;
+pub(crate) mod day;
 pub mod evidence;
 pub mod finish;
 pub mod foreign;
@@ -41,7 +42,7 @@ use crate::session_result::SessionResult;
 use apply_verdict::INTERRUPTED;
 use baseline::Known;
 use finish::{Finished, not_run_words};
-use plimsoll_domain::journal::{JournalEntry, JournalEvent};
+use plimsoll_domain::journal::{JournalEntry, JournalEvent, VerdictReached};
 use plimsoll_domain::state::Phase;
 use plimsoll_domain::status::Status;
 use plimsoll_domain::verdict::PauseKind;
@@ -228,7 +229,10 @@ impl Runner<'_> {
     fn recover(&mut self, run: &RunState) -> Result<Option<Verdict>, RunError> {
         let record = &run.iteration_record;
         if record.phase == Phase::Judged {
-            return Ok(pause_that_lasts(run));
+            return match pause_that_lasts(run) {
+                Some(paused) => Ok(Some(paused)),
+                None => self.wait_for_next_day(run),
+            };
         }
         if let Some(orphan) = lifecycle::orphan(run) {
             self.watchdog.watch(orphan, lifecycle::settings_of(run));
@@ -249,6 +253,22 @@ impl Runner<'_> {
         }
         let ended = follower.ended(plimsoll_domain::Exit::default());
         self.finish(run, &ended).map(Some)
+    }
+
+    /// What all runs may spend on a day is spent before this one begins a session: it waits as after one.
+    fn wait_for_next_day(&mut self, run: &RunState) -> Result<Option<Verdict>, RunError> {
+        let Some(paused) = day::is_spent(self.project, run) else { return Ok(None) };
+        let state = state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
+            if !state.lifecycle.is_over() {
+                state.lifecycle.take(&paused);
+            }
+            state.clone()
+        })?;
+        if let Some(state) = state.filter(|state| !state.lifecycle.is_over()) {
+            self.note(&state, JournalEvent::Verdict(Box::new(VerdictReached::of(&paused))))?;
+            self.watcher.tell(&Progress::Judged { state: &state, verdict: &paused });
+        }
+        Ok(Some(paused))
     }
 
     fn iterate(&mut self) -> Result<Verdict, RunError> {
@@ -332,7 +352,7 @@ impl Runner<'_> {
             .map(str::to_owned)
             .into_iter()
             .chain(self.memory_arguments.clone())
-            .chain(budget_left(state, self.era, &self.client_arguments))
+            .chain(budget_left(self.project, state, self.era, &self.client_arguments))
             .chain(model.iter().flat_map(|model| [models::OPTION.to_owned(), model.clone()]))
             .chain(self.client_arguments.clone())
             .collect();
@@ -482,11 +502,12 @@ fn is_cancelled(project: &Project, run_id: &RunId) -> bool {
 
 /// The client itself stops a session that would spend more than is left; clients that are too old for it
 /// are stopped between sessions.
-fn budget_left(state: &RunState, era: HookSupport, arguments: &[String]) -> Vec<String> {
+fn budget_left(project: &Project, state: &RunState, era: HookSupport, arguments: &[String]) -> Vec<String> {
     const FLAG: &str = "--max-budget-usd";
     let is_set = arguments.iter().any(|argument| argument.starts_with(FLAG));
-    let left = state.options.limits.max_cost_usd.map(|most| (most - state.spent.cost_usd).max(0.01));
-    match left {
+    let of_run = state.options.limits.max_cost_usd.map(|most| most - state.spent.cost_usd);
+    let left = of_run.into_iter().chain(day::left(project, state)).reduce(f64::min);
+    match left.map(|left| left.max(0.01)) {
         Some(left) if !is_set && era == HookSupport::Modern => vec![FLAG.to_owned(), format!("{left:.2}")],
         _ => Vec::new(),
     }

@@ -18,13 +18,14 @@ pub mod table;
 mod tree;
 
 use crate::install::git_exclude::exclude_run_files;
+use crate::run::day;
 use crate::run::lifecycle::StartError;
 use crate::run::{Options, Preflight, RunObserver};
 use board::new_record;
 use ground::{ITEM_PLAN, Unfit};
 use plimsoll_domain::{RunState, Settings};
 use plimsoll_launcher::{git, process, worktree};
-use plimsoll_store::{Durability, Project, StoreError, disk, ledger, lock, state_file};
+use plimsoll_store::{Durability, Project, StoreError, disk, layout, ledger, lock, state_file};
 use scheduler::Scheduler;
 use std::time::Duration;
 use table::Table;
@@ -71,6 +72,10 @@ pub fn run(
     let run = state_file::load(project, Some(&run.run_id))?.unwrap_or_else(|| run.clone());
     if reopen {
         table.change(|workers| board::reopen_all(&mut workers.board))?;
+    }
+    // A resume may allow more, and other runs may be over.
+    if table.now().waits_for_next_day && day::is_spent(project, &run).is_none() {
+        table.change(|workers| (workers.board.paused_until, workers.waits_for_next_day) = (0, false))?;
     }
     std::thread::scope(|scope| {
         Scheduler::new(scope, project, settings, options, &run, &table, &trees, watcher).run()
@@ -120,6 +125,15 @@ fn open(project: &Project, run: &RunState) -> Result<(Table, Trees), WorkersErro
 fn keep_task(project: &Project, run: &RunState) -> Result<(), StoreError> {
     let Some(path) = task_path(project, run) else { return Ok(()) };
     disk::replace(&path, run.options.objective.as_bytes(), Durability::Lazy)
+}
+
+/// The project in the worktree of an item, by the item's number in the plan; none if there is none (any more).
+pub fn project_of_item(project: &Project, run: &RunState, number: usize) -> Option<Project> {
+    let tree = tree::folder(project, &run.run_id)?.join(number.to_string());
+    let (top, _) = layout::repository(project.root())?;
+    let below = project.root().strip_prefix(top).ok()?;
+    let root = if below.as_os_str().is_empty() { tree } else { tree.join(below) };
+    disk::is_folder(&root).then(|| Project::at(&root))
 }
 
 fn task_path(project: &Project, run: &RunState) -> Option<std::path::PathBuf> {

@@ -14,7 +14,7 @@ pub fn reached(state: &RunState, now: &Timestamp) -> Option<Verdict> {
         let done = counted(state.iteration as usize, "iteration");
         return Some(Verdict::Stop { status: Status::MaxIterations, reason: format!("{done} done") });
     }
-    quota(state, now)
+    quota(state, now).or_else(|| day(state, now))
 }
 
 /// Money, tokens or time are used up: so they are also where a session is not counted.
@@ -34,14 +34,15 @@ pub fn estimated_usd(known_usd: f64, known_tokens: u64, tokens: u64) -> f64 {
     if known_tokens == 0 { 0.0 } else { known_usd / known_tokens as f64 * tokens as f64 }
 }
 
-/// Counts what a session used; answers with its price. A session that broke off has reported none: it is estimated by what the
+/// Counts what a session used on a day; answers with its price. A session that broke off has reported none: it is estimated by what the
 /// run's others have cost.
-pub fn add_session(state: &mut RunState, cost_usd: f64, tokens: u64) -> f64 {
+pub fn add_session(state: &mut RunState, cost_usd: f64, tokens: u64, day: &str) -> f64 {
     let spent = &mut state.spent;
     let is_unknown = cost_usd == 0.0 && tokens > 0;
     let cost_usd = if is_unknown { estimated_usd(spent.cost_usd, spent.tokens, tokens) } else { cost_usd };
     spent.cost_is_estimated |= is_unknown;
     spent.cost_usd += cost_usd;
+    spent.cost_of_day.add(day, cost_usd);
     spent.tokens += tokens;
     cost_usd
 }
@@ -85,7 +86,7 @@ fn quota(state: &RunState, now: &Timestamp) -> Option<Verdict> {
     let reason =
         format!("{:.0}% of the {name} quota is used, and the run stops at {share:.0}%", window.percent);
     match &window.resets_at {
-        Some(reset) if state.options.limits.deadline.as_ref().is_some_and(|deadline| reset >= deadline) => {
+        Some(reset) if is_after_deadline(state, reset) => {
             let reason = format!("{reason}; it resets at {reset}, after the deadline");
             Some(Verdict::Stop { status: Status::Deadline, reason })
         }
@@ -97,10 +98,30 @@ fn quota(state: &RunState, now: &Timestamp) -> Option<Verdict> {
     }
 }
 
+fn is_after_deadline(state: &RunState, moment: &Timestamp) -> bool {
+    state.options.limits.deadline.as_ref().is_some_and(|deadline| moment >= deadline)
+}
+
+/// What all runs may spend on a day is spent: the run waits for the next day.
+pub fn day(state: &RunState, now: &Timestamp) -> Option<Verdict> {
+    let most = state.options.limits.max_cost_per_day_usd?;
+    let today = state.spent.spent_today.as_ref()?;
+    if today.usd < most || *now >= today.ends_at {
+        return None;
+    }
+    let (usd, ends_at) = (today.usd, &today.ends_at);
+    let reason = format!("${usd:.2} of ${most:.2} a day spent by all runs together");
+    if is_after_deadline(state, ends_at) {
+        let reason = format!("{reason}; the day ends at {ends_at}, after the deadline");
+        return Some(Verdict::Stop { status: Status::Deadline, reason });
+    }
+    Some(Verdict::Pause { kind: PauseKind::Quota, until: Some(ends_at.clone()), reason })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_domain::limits::Quota;
+    use plimsoll_domain::limits::{Quota, SpentToday};
     use plimsoll_domain::state::{RunOptions, Spent};
 
     const NOW: &str = "2026-01-07T05:00:00Z";
@@ -185,5 +206,52 @@ mod tests {
             assert_eq!(said.is_some(), beginning.is_some(), "{said:?}");
             assert!(said.unwrap_or_default().starts_with(beginning.unwrap_or_default()));
         }
+    }
+
+    #[test]
+    fn what_a_day_may_cost_waits_for_the_next_day_and_yesterdays_figure_counts_for_nothing() {
+        let ends_at = "2026-01-07T23:00:00Z";
+        let spent = "$9.50 of $9.50 a day spent by all runs together";
+        let pause = format!("RALPH_PAUSE|{ends_at}|{spent}");
+        let stop = format!("RALPH_STOP|deadline|{spent}; the day ends at {ends_at}, after the deadline");
+        for (usd, now, deadline, marker) in [
+            (9.49, NOW, None, None),
+            (9.5, NOW, None, Some(&pause)),
+            (9.5, ends_at, None, None),
+            (9.5, NOW, Some(ends_at), Some(&stop)),
+            (9.5, NOW, Some("2026-01-08T23:00:00Z"), Some(&pause)),
+        ] {
+            let limits = Limits {
+                max_cost_per_day_usd: Some(9.5),
+                deadline: deadline.map(Timestamp::from),
+                ..Limits::default()
+            };
+            let state = RunState {
+                options: RunOptions { limits, ..state().options },
+                spent: Spent {
+                    spent_today: Some(SpentToday { usd, ends_at: ends_at.into() }),
+                    ..state().spent
+                },
+                ..state()
+            };
+            let said = reached(&state, &Timestamp::from(now)).map(|verdict| verdict.marker().to_string());
+            assert_eq!(said.as_ref(), marker, "{usd} {now} {deadline:?}");
+            let options = RunOptions { max_iterations: 50, ..RunOptions::default() };
+            let unlimited = RunState { options, ..state };
+            assert_eq!(reached(&unlimited, &Timestamp::from(NOW)), None);
+        }
+    }
+
+    #[test]
+    fn the_cost_of_a_day_begins_anew_with_the_next() {
+        let mut state = RunState::default();
+        for (usd, day, of_day) in
+            [(1.0, "2026-01-07", "1.00"), (0.5, "2026-01-07", "1.50"), (2.0, "2026-01-08", "2.00")]
+        {
+            add_session(&mut state, usd, 10, day);
+            assert_eq!(format!("{:.2}", state.spent.cost_of_day.on(day)), of_day);
+        }
+        let (yesterday, all) = (state.spent.cost_of_day.on("2026-01-07"), state.spent.cost_usd);
+        assert_eq!(format!("{yesterday:.2} {all:.2}"), "0.00 3.50");
     }
 }

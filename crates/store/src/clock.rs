@@ -63,6 +63,18 @@ pub fn named_wall_clock(
     next_wall_clock(then - JUST_PASSED, time, month_day, utc)
 }
 
+/// The day of a moment on this machine's calendar: `2026-01-07`.
+pub fn day(moment: DateTime<Utc>) -> String {
+    moment.with_timezone(&Local).format("%Y-%m-%d").to_string()
+}
+
+/// When the day of a moment ends on this machine's calendar.
+pub fn end_of_day(moment: DateTime<Utc>) -> DateTime<Utc> {
+    // Where a day begins without a midnight, an hour later will do.
+    let midnight = next_wall_clock(moment, (0, 0), None, false);
+    midnight.or_else(|| next_wall_clock(moment, (1, 0), None, false)).unwrap_or(moment + Duration::hours(24))
+}
+
 /// The moment with this date and time on this machine's wall clock.
 pub fn of_wall_clock(date_and_time: NaiveDateTime) -> Option<DateTime<Utc>> {
     date_and_time.and_local_timezone(Local).earliest().map(|moment| moment.to_utc())

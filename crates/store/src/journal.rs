@@ -1,7 +1,9 @@
 //! Writing the journal: one line, one write, so that lines of several programs never mix.
 
 use crate::{Project, StoreError, clock, disk};
+use plimsoll_domain::RunId;
 use plimsoll_domain::journal::{JournalEntry, Line};
+use std::path::Path;
 
 /// Adds a line, stamped with the time.
 pub fn note(project: &Project, entry: JournalEntry) -> Result<(), StoreError> {
@@ -20,7 +22,16 @@ pub fn tells(project: &Project, entry: &JournalEntry) -> bool {
 
 /// The entries of the journal, oldest first; what is none is left out.
 pub fn read(project: &Project) -> Result<Vec<JournalEntry>, StoreError> {
-    let text = disk::read(&project.journal())?.unwrap_or_default();
+    read_file(&project.journal())
+}
+
+/// Those of an item's run, whose worktree is gone: its journal was moved beside the run's output.
+pub fn read_moved(project: &Project, run_id: &RunId) -> Result<Vec<JournalEntry>, StoreError> {
+    read_file(&project.run_folder(run_id).join("journal.jsonl"))
+}
+
+fn read_file(path: &Path) -> Result<Vec<JournalEntry>, StoreError> {
+    let text = disk::read(path)?.unwrap_or_default();
     let lines = text.split(|byte| *byte == b'\n').flat_map(Line::read);
     Ok(lines.filter_map(Line::into_entry).collect())
 }

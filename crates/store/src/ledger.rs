@@ -5,10 +5,14 @@
 
 use crate::{Durability, Project, StoreError, disk, environment, sessions, unreadable};
 use plimsoll_domain::format::Format;
+use plimsoll_domain::limits::DayCost;
 use plimsoll_domain::{RunId, RunState, Status, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const LEDGER: &str = "ledger.json";
 
 /// Names the record for a loop, or for a shell that has another home.
 pub const RECORD_VARIABLE: &str = "PLIMSOLL_RUN_RECORD";
@@ -90,6 +94,28 @@ pub fn load(project: &Project, run_id: &RunId) -> Result<Option<RunState>, Store
     load_by(project, run_id, RunState::from_text)
 }
 
+/// What of a ledger says what its run has spent on a day.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct CostOfDay {
+    cost_of_day: DayCost,
+}
+
+/// What the runs of this user, in all projects, have spent on a day (as [`crate::clock::day`] names it), without one of them. A
+/// ledger that cannot be read counts for nothing.
+pub fn spent_on(project: &Project, day: &str, but: &RunId) -> f64 {
+    let Some(runs) = all_records(project) else { return 0.0 };
+    // What was not written for two days holds nothing of this one, wherever the clock was set to.
+    let is_recent = |path: &PathBuf| disk::age(path).is_none_or(|age| age < Duration::from_secs(2 * 86_400));
+    let others = disk::names(runs).into_iter().filter(|name| name != but.as_str());
+    let ledgers = others.map(|name| runs.join(name).join(LEDGER)).filter(is_recent);
+    let cost = |path: PathBuf| -> Option<f64> {
+        let ledger: CostOfDay = serde_json::from_slice(&disk::read(&path).ok()??).ok()?;
+        Some(ledger.cost_of_day.on(day))
+    };
+    ledgers.filter_map(cost).sum()
+}
+
 /// How a state is read off its text: all of it, or without its history.
 pub(crate) type ReadState = fn(&[u8]) -> serde_json::Result<RunState>;
 
@@ -158,7 +184,7 @@ pub(crate) fn preferences_path(project: &Project, run_id: &RunId) -> Option<Path
 }
 
 fn ledger_path(project: &Project, run_id: &RunId) -> Option<PathBuf> {
-    folder(project, run_id).map(|folder| folder.join("ledger.json"))
+    folder(project, run_id).map(|folder| folder.join(LEDGER))
 }
 
 fn place(project: &Project) -> String {

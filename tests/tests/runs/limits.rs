@@ -173,6 +173,63 @@ fn money_ends_the_run_and_more_of_it_opens_it_again() {
     assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");
 }
 
+/// The ledger of the newest run, outside the project.
+fn ledger(world: &World) -> std::path::PathBuf {
+    let run_id = world.json(STATE)["run_id"].as_str().expect("a run").to_owned();
+    world.home().join(".local/state/plimsoll/runs").join(run_id).join("ledger.json")
+}
+
+#[test]
+fn what_a_day_may_cost_is_counted_over_all_runs_and_waits_for_the_next_day() {
+    let mut world = world("- [ ] Item one\n");
+    let model = start_real(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    run(&world, &["--max-cost-per-day", "50"]).expect_success();
+    let (first, spent) = (ledger(&world), cost(&world));
+    assert!(spent > 0.012, "{spent}");
+
+    // Another run, of a plan of its own: what the first has spent counts before it has begun anything.
+    world.write("fix_plan.md", ITEMS);
+    let requests = model.main_requests().len();
+    let a_day = format!("{:.4}", spent - 0.001);
+    let held = run(&world, &["--no-wait", "--max-cost-per-day", &a_day]);
+    assert_eq!(held.code, Some(6), "{held:?}");
+    assert_eq!(model.main_requests().len(), requests, "no session has begun: {held:?}");
+    let words = format!("of ${:.2} a day spent by all runs together", spent - 0.001);
+    assert!(held.stdout.contains(&words), "{held:?}");
+    let state = world.json(STATE);
+    let until = state["paused_until"].as_str().expect("until when").to_owned();
+    let hours = world.command("date", &["-d", &until, "+%H:%M:%S"]).run().stdout;
+    assert_eq!((hours.trim(), &state["status"]), ("00:00:00", &json!("paused")), "{until}");
+
+    // What was spent yesterday is of yesterday. (The figure of another run, as if the night had passed.)
+    let text = std::fs::read_to_string(&first).expect("a ledger");
+    let today = world.command("date", &["+%F"]).run().stdout;
+    let yesterday = text.replace(&format!("\"day\":\"{}\"", today.trim()), "\"day\":\"2026-01-07\"");
+    assert_ne!(text, yesterday, "the ledger says what was spent today");
+    std::fs::write(&first, yesterday).expect("the ledger");
+    // The limit that the run has now holds after its first session.
+    let after_one = resume(&world, &["--no-wait", "--max-cost-per-day", "0.012"]);
+    assert_eq!(after_one.code, Some(6), "{after_one:?}");
+    assert_eq!(status_and_iteration(&world), ("paused".to_owned(), 1));
+    assert!(world.plimsoll(&["status"]).run().stdout.contains("of $0.01 a day"), "status says so");
+
+    // An agent cannot lift it: what the project's file says of the day counts for nothing.
+    let mut state = world.json(STATE);
+    state["cost_of_day"] = Value::Null;
+    state["spent_today"] = Value::Null;
+    state["limits"]["max_cost_per_day_usd"] = json!(99.0);
+    world.write(STATE, &state.to_string());
+    let held = resume(&world, &["--no-wait"]);
+    assert_eq!(held.code, Some(6), "{held:?}");
+    assert_eq!(status_and_iteration(&world), ("paused".to_owned(), 1));
+
+    let more = resume(&world, &["--max-cost-per-day", "50"]);
+    assert_eq!(more.code, Some(0), "{more:?}");
+    let (status, iterations) = status_and_iteration(&world);
+    // The client itself may have cut the first session short.
+    assert!(status == "completed" && (3..=4).contains(&iterations), "{status} {iterations}");
+}
+
 #[test]
 fn one_session_cannot_spend_more_than_what_is_left() {
     let mut world = world(ITEMS);

@@ -65,6 +65,11 @@ fn merged(world: &World, file: &str) -> String {
     world.git(&["show", &format!("{}:{file}", target(world))])
 }
 
+/// The page for the morning.
+fn report(world: &World) -> String {
+    world.plimsoll(&["report", "-o", "-"]).run().expect_success().stdout
+}
+
 fn trees(world: &World) -> PathBuf {
     world.home().join(".local/state/plimsoll/trees")
 }
@@ -108,6 +113,14 @@ fn three_workers_do_a_plan_and_everything_comes_together_on_one_branch() {
     assert_landed_once(&world, &model, &["1", "2", "3"]);
     assert_tidy(&world, &[]);
     assert!(!finished.stdout.contains("stays at"), "{finished:?}");
+    // In the morning: a lane for each worker, with the load line of each session, also where its worktree is gone.
+    let page = report(&world);
+    for words in ["worker 1</text>", "merged: “Item 1”", "“Item 2 (after: 1)”", "is done", "in 3 sessions;"]
+    {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert_eq!(page.matches("<path class=\"load ").count(), 3, "{page}");
+    assert!(!page.contains("No session has been recorded") && !page.contains("$?"), "{page}");
     assert_eq!(
         (world.git(&["rev-parse", "HEAD"]), world.git(&["status", "--porcelain"])),
         (before, String::new())
@@ -584,6 +597,28 @@ fn a_hostile_session_ticks_nothing_starts_nothing_and_lands_nothing_of_ours() {
     let files = world.git(&["ls-tree", "-r", "--name-only", &target(&world)]);
     assert!(files.contains("done/1.txt") && !files.contains("plimsoll-item.md"), "{files}");
     assert!(!model.main_requests().is_empty());
+}
+
+#[test]
+fn what_a_day_may_cost_holds_all_workers_and_a_resume_that_allows_more_goes_on() {
+    let mut world = world("# Plan\n\n- [ ] Item 1\n- [ ] Item 2\n- [ ] Item 3\n");
+    let model = play_real(&mut world, honest);
+    // A session costs a cent and a half: after each worker's first nothing is left.
+    let held = run(&world, &["2", "--no-wait", "--max-cost-per-day", "0.04"]);
+    assert_eq!(held.code, Some(6), "{held:?}");
+    assert!(held.stdout.contains("of $0.04 a day spent by all runs together"), "{held:?}");
+    let state = world.json(STATE);
+    assert_eq!(state["status"], "paused", "{held:?}");
+    assert!(state["paused_until"].is_string(), "{state}");
+    let requests = model.main_requests().len();
+    let same = world.plimsoll(&["run", "--resume", "--no-wait"]).timeout(LIMIT).run();
+    assert_eq!((same.code, model.main_requests().len()), (Some(6), requests), "{same:?}");
+    let more =
+        world.plimsoll(&["run", "--resume", "--no-wait", "--max-cost-per-day", "9"]).timeout(LIMIT).run();
+    assert_eq!(more.code, Some(0), "{more:?}");
+    assert!(events(&journal(&world), "sent_back").is_empty(), "it costs no try: {more:?}");
+    assert_landed_once(&world, &model, &["1", "2", "3"]);
+    assert_tidy(&world, &[]);
 }
 
 #[test]

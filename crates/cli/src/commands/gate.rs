@@ -42,7 +42,7 @@ const MIDDLE: f64 = 0.5;
 /// `plimsoll start` says it beforehand.
 pub(crate) const PIPE_THE_RESULT: &str =
     "claude -p --output-format json --allowedTools Bash < PROMPT.md | plimsoll gate --wait";
-const COST_UNKNOWN: &str = "the cost of this session is unknown, so --max-cost cannot end the run by it: pipe the result object to the gate (`claude -p --output-format json … | plimsoll gate`)";
+const COST_UNKNOWN: &str = "the cost of this session is unknown, so it counts neither for --max-cost nor for --max-cost-per-day: pipe the result object to the gate (`claude -p --output-format json … | plimsoll gate`)";
 
 const EXAMPLES: &str = "\
 Example, a loop of your own:
@@ -52,7 +52,7 @@ Example, a loop of your own:
     [ $? -eq 1 ] || break
   done
 
-The result object on standard input is the best evidence, and the only source of the cost (--max-cost). Without it the
+The result object on standard input is the best evidence, and the only source of the cost (--max-cost, --max-cost-per-day). Without it the
 gate uses the hooks' records and adds up the tokens from the transcript. One marker line is printed; the session's answer
 goes to standard error.
 

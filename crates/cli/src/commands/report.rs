@@ -14,6 +14,7 @@ mod run_sessions;
 mod standing;
 mod troubles;
 mod which;
+mod workers;
 
 use crate::console;
 use crate::console::{fail, refused, say_error};

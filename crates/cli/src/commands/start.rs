@@ -67,6 +67,9 @@ pub(crate) struct TaskArguments {
     /// End when this many US dollars are spent, as reported by Claude Code
     #[arg(long, value_name = "USD", value_parser = value_parsers::dollars)]
     max_cost: Option<f64>,
+    /// Wait for the next day when all your runs together have spent this many US dollars today
+    #[arg(long, value_name = "USD", value_parser = value_parsers::dollars)]
+    max_cost_per_day: Option<f64>,
     /// End when this many tokens are used, all kinds together: 500k, 5M
     #[arg(long, value_name = "TOKENS", value_parser = value_parsers::tokens)]
     max_tokens: Option<u64>,
@@ -215,6 +218,7 @@ impl TaskArguments {
     fn limits(&self) -> Limits {
         Limits {
             max_cost_usd: self.max_cost,
+            max_cost_per_day_usd: self.max_cost_per_day,
             max_tokens: self.max_tokens,
             deadline: self.deadline.clone(),
             stop_at_limit_percent: self.stop_at_limit,
@@ -318,9 +322,11 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
             if let Some(words) = branch::words(&state) {
                 say_error(&words);
             }
-            if state.options.limits.max_cost_usd.is_some() {
+            let limits = &state.options.limits;
+            let of_day = limits.max_cost_per_day_usd.map(|_| "--max-cost-per-day");
+            if let Some(option) = limits.max_cost_usd.map(|_| "--max-cost").or(of_day) {
                 say_error(&format!(
-                    "--max-cost is measured only when the result object is piped to plimsoll gate: {PIPE_THE_RESULT}"
+                    "{option} is measured only when the result object is piped to plimsoll gate: {PIPE_THE_RESULT}"
                 ));
             }
             ExitCode::SUCCESS

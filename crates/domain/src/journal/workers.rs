@@ -1,5 +1,6 @@
 //! The facts of a parallel run's events.
 
+use crate::RunId;
 use serde::{Deserialize, Serialize};
 
 /// A worker begins.
@@ -32,6 +33,9 @@ pub struct WorkerEnded {
     pub cost_usd: f64,
     /// How many sessions it took so far.
     pub sessions: u32,
+    /// The item's run, whose records have its sessions; none if it has left no state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item_run_id: Option<RunId>,
 }
 
 /// Items have landed.

@@ -4,7 +4,7 @@
 use super::{Commit, VerifyEach};
 use crate::breaker::Breaker;
 use crate::item_check::ItemCheck;
-use crate::limits::{Limits, Quota};
+use crate::limits::{DayCost, Limits, Quota, SpentToday};
 use crate::question::OpenQuestion;
 use crate::review::Reviews;
 use crate::size::{ItemCost, OpenItemCost};
@@ -173,8 +173,18 @@ pub struct Spent {
     pub review_cost_usd: f64,
     /// What of the tokens was for reviews.
     pub review_tokens: u64,
+    /// What of the cost was spent on the day that it was last added to.
+    #[serde(skip_serializing_if = "is_none_of_a_day")]
+    pub cost_of_day: DayCost,
+    /// What all runs have spent today; only where the run has a limit for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spent_today: Option<SpentToday>,
     /// The client's own quotas, as it last told them.
     pub quota: Quota,
+}
+
+fn is_none_of_a_day(cost: &DayCost) -> bool {
+    cost.day.is_empty()
 }
 
 /// How the project stood when the run began.

@@ -10,7 +10,7 @@ use crate::run::evidence::{footing, observe, started_above};
 use crate::run::review::{Outcome, Reviewer, note as note_review, review_ticks};
 use crate::run::ticks::{note as note_ticks, take_back};
 use crate::run::verify::verify;
-use crate::run::{archive, backup, close, questions, save_work};
+use crate::run::{archive, backup, close, day, questions, save_work};
 use crate::session_result::SessionResult;
 use crate::turns::capture;
 use plimsoll_domain::item_check::ItemCheck;
@@ -24,7 +24,7 @@ use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{Ending, RunId, RunState, SessionRecord, Settings, Timestamp, Verdict};
 use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_policy::gate::{Evidence, gate};
-use plimsoll_policy::{bounds, breaker, review, ticks};
+use plimsoll_policy::{breaker, review, ticks};
 use plimsoll_store::{Durability, Project, StoreError, clock, journal, sessions, state_file};
 use std::path::Path;
 
@@ -283,7 +283,7 @@ fn record_end(
             record.api_trouble = None;
             record.tokens = ended.tokens;
             // In the same write as the phase: after a kill nothing of the money, the tokens or the quota counts twice.
-            let cost_usd = bounds::add_session(state, ended.cost_usd, ended.tokens);
+            let cost_usd = day::add_session(project, state, ended.cost_usd, ended.tokens);
             state.iteration_record.cost_usd = cost_usd;
             for tool in &ended.denied_tools {
                 if !state.outcomes.denied_tools.contains(tool) {

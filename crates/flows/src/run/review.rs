@@ -6,6 +6,7 @@
 mod session;
 
 use crate::read_only::failure;
+use crate::run::day;
 use crate::run::observer::{Progress, RunObserver};
 use crate::run::watchdog::Watchdog;
 use crate::session_result::SessionResult;
@@ -105,7 +106,7 @@ impl Reviewing<'_, '_> {
         let answer = match cause {
             EndCause::GivenUp => {
                 self.update(|state| {
-                    count(state, &result);
+                    count(self.project, state, &result);
                     state.outcomes.reviews.session = None;
                 })?;
                 return Ok(Outcome::GivenUp);
@@ -123,7 +124,7 @@ impl Reviewing<'_, '_> {
         (facts.model, facts.seconds, facts.tokens) =
             (self.model().map(str::to_owned), seconds, result.tokens);
         let after = self.update(|state| {
-            review.facts.cost_usd = count(state, &result);
+            review.facts.cost_usd = count(self.project, state, &result);
             review::take(state, review);
             state.clone()
         })?;
@@ -133,7 +134,7 @@ impl Reviewing<'_, '_> {
     /// The run waits as for a session that met a limit; then the same ticks are reviewed.
     fn pause(&self, result: &SessionResult, paused: Verdict) -> Result<Outcome, StoreError> {
         let is_open = self.update(|state| {
-            count(state, result);
+            count(self.project, state, result);
             state.outcomes.reviews.session = None;
             let is_open = !state.lifecycle.is_over();
             if is_open {
@@ -150,8 +151,8 @@ impl Reviewing<'_, '_> {
 }
 
 /// Counts what a reviewing session used in the run's limits, and apart; answers with its price.
-fn count(state: &mut RunState, result: &SessionResult) -> f64 {
-    let cost_usd = bounds::add_session(state, result.cost_usd, result.tokens);
+fn count(project: &Project, state: &mut RunState, result: &SessionResult) -> f64 {
+    let cost_usd = day::add_session(project, state, result.cost_usd, result.tokens);
     let spent = &mut state.spent;
     spent.review_cost_usd += cost_usd;
     spent.review_tokens += result.tokens;

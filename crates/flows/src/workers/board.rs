@@ -39,6 +39,7 @@ pub(super) fn new_record(project: &Project, run: &RunState, ground: &Ground) -> 
         plan_is_tracked: !git::tracked(project.root(), &[&plan]).is_empty(),
         plan,
         passed: Vec::new(),
+        waits_for_next_day: false,
     })
 }
 

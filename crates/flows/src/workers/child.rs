@@ -7,7 +7,7 @@ use plimsoll_domain::state::VerifyEach;
 use plimsoll_domain::text::{clip, clip_start, one_line};
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::workers::Used;
-use plimsoll_domain::{Exit, RunState, Status, Timestamp, Verdict};
+use plimsoll_domain::{Exit, RunId, RunState, Status, Timestamp, Verdict};
 use plimsoll_launcher::client::{self, Client, Launch, NotStarted};
 use plimsoll_launcher::git;
 use plimsoll_store::{Project, StoreError, clock, disk, environment, ledger, state_file};
@@ -173,6 +173,11 @@ fn present(project: &Project, earlier_run: &str) -> Option<RunState> {
 pub(super) fn earlier_run(project: &Project) -> Result<String, StoreError> {
     let state = state_file::load(project, None)?.filter(|state| !goes_on(state.lifecycle.status()));
     Ok(state.map(|state| state.run_id.to_string()).unwrap_or_default())
+}
+
+/// The id of an item's present run.
+pub(super) fn run_id(project: &Project, earlier_run: &str) -> Option<RunId> {
+    present(project, earlier_run).map(|state| state.run_id)
 }
 
 /// What an item's run has used, and how full its session is.

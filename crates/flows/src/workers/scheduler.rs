@@ -19,7 +19,7 @@ use crate::workers::table::{Table, moment};
 use crate::workers::tree::Trees;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::verdict::PauseKind;
-use plimsoll_domain::{RunState, Settings, Status};
+use plimsoll_domain::{RunState, Settings, Status, Verdict};
 use plimsoll_policy::workers::{Outlook, offered, outlook};
 use plimsoll_store::{Project, journal};
 use std::collections::BTreeSet;
@@ -137,6 +137,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         self.recover()?;
         loop {
             self.hear()?;
+            self.leave_paused();
             self.follow()?;
             self.look_at_merging()?;
             self.tell_news()?;
@@ -202,6 +203,19 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             Stage::Waiting if !self.takes_its_turn(slot.worker) => Ok(Some(slot)),
             Stage::Waiting => self.start(slot),
         }
+    }
+
+    /// With `--no-wait` a pause that was there before ends this process as it ended the one before.
+    fn leave_paused(&mut self) {
+        let is_paused = moment() < self.table.now().board.paused_until;
+        if !is_paused || self.options.wait || self.closing.is_some() {
+            return;
+        }
+        let (kind, reason) = match self.run.lifecycle.last_verdict() {
+            Some(Verdict::Pause { kind, reason, .. }) => (*kind, reason.clone()),
+            _ => (PauseKind::Limit, "a limit still holds".to_owned()),
+        };
+        self.closing = Some(Closing::Pause(kind, reason));
     }
 
     /// Takes up what a round of merging has left, and begins another where something waits.

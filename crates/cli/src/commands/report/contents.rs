@@ -31,6 +31,9 @@ pub(crate) struct Report {
     pub(crate) sessions: Vec<RunSession>,
     pub(crate) pauses: Vec<Pause>,
     pub(crate) moments: Vec<Moment>,
+    /// Of a parallel run; none of any other.
+    pub(crate) workers: Vec<Worker>,
+    pub(crate) merges: Vec<Merge>,
     pub(crate) troubles: Vec<Trouble>,
     pub(crate) levels: Option<Levels>,
     pub(crate) cost: Cost,
@@ -109,6 +112,44 @@ pub(crate) struct RunSession {
     /// HEAD when it began.
     pub(crate) head: Option<String>,
     pub(crate) commits: Vec<Commit>,
+}
+
+/// A worker of a parallel run, and what it did one after the other.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Worker {
+    pub(crate) number: usize,
+    pub(crate) stints: Vec<Stint>,
+}
+
+/// What a worker did at an item, until the item's run ended.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stint {
+    pub(crate) item: RedactedText,
+    /// The item's number in the plan.
+    pub(crate) item_number: usize,
+    pub(crate) attempt: u64,
+    pub(crate) from: At,
+    /// None while it lasts.
+    pub(crate) to: Option<At>,
+    pub(crate) how: RedactedText,
+    pub(crate) sessions: Vec<RunSession>,
+    pub(crate) checkpoints: Vec<At>,
+}
+
+/// What became of an item where results come together.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Merge {
+    pub(crate) at: At,
+    pub(crate) outcome: MergeOutcome,
+    pub(crate) words: RedactedText,
+}
+
+/// In which of three ways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MergeOutcome {
+    Merged,
+    SentBack,
+    SetAside,
 }
 
 /// How full the window was.
@@ -249,6 +290,12 @@ pub(crate) struct Line {
 }
 
 impl Report {
+    /// Its own sessions, or those of its items' runs.
+    pub(crate) fn all_sessions(&self) -> impl Iterator<Item = &RunSession> {
+        let of_workers = self.workers.iter().flat_map(|worker| &worker.stints);
+        self.sessions.iter().chain(of_workers.flat_map(|stint| &stint.sessions))
+    }
+
     /// The last moment that the page is about.
     pub(crate) fn until(&self) -> At {
         self.ended.unwrap_or(self.looked)
@@ -256,8 +303,8 @@ impl Report {
 
     /// Seconds in which a session was at work; none if no session's times are known.
     pub(crate) fn worked(&self) -> Option<i64> {
-        let known: Vec<i64> = self.sessions.iter().filter_map(|session| self.lasted(session)).collect();
-        (!known.is_empty() || self.sessions.is_empty()).then(|| known.iter().sum())
+        let known: Vec<i64> = self.all_sessions().filter_map(|session| self.lasted(session)).collect();
+        (!known.is_empty() || self.all_sessions().next().is_none()).then(|| known.iter().sum())
     }
 
     /// Seconds in which the run stood still.

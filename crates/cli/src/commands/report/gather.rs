@@ -1,12 +1,12 @@
 //! From the files to the report.
 
-use super::contents::{At, Commit, Cost, Filling, Line, Moment, Report, RunSession};
+use super::contents::{At, Commit, Cost, Filling, Line, Moment, Report, RunSession, Worker};
 use super::entry::RunLine;
 use super::filling::{Fill, POINTS, Session};
 use super::next::{Scene, steps, with_handoff};
 use super::standing::standing;
 use super::which::Chosen;
-use super::{handoffs, items, moments, pauses, run_sessions, troubles};
+use super::{handoffs, items, moments, pauses, run_sessions, troubles, workers};
 use crate::commands::log::EventPrinter;
 use crate::commands::status::living_client;
 use crate::render::redact::RedactedText;
@@ -43,6 +43,7 @@ pub(super) fn gather(
         items: items::items(state, &gathered.sessions),
         pauses: pauses::pauses(&entries, state.lifecycle.status() == Status::Paused),
         troubles: troubles::troubles(&entries),
+        merges: workers::merges(&entries),
         levels: moments::levels(&entries).or_else(|| estimated_levels(project, &gathered.sessions)),
         handoffs: handoffs::handoffs(project, state, &entries, folder),
         steps: steps(&scene(project, chosen)),
@@ -79,6 +80,7 @@ fn bare(
         verified: state.spent.verify_seconds,
         sessions: gathered.sessions,
         moments: gathered.moments,
+        workers: gathered.workers,
         filling: Filling { delegated: state.delegated_now(), ..gathered.filling },
         lines,
         lines_left_out,
@@ -90,6 +92,7 @@ fn bare(
 struct Gathered {
     sessions: Vec<RunSession>,
     moments: Vec<Moment>,
+    workers: Vec<Worker>,
     filling: Filling,
 }
 
@@ -97,12 +100,14 @@ impl Gathered {
     fn of(project: &Project, state: &RunState, entries: &[RunLine<'_>]) -> Result<Gathered, StoreError> {
         let mut sessions = run_sessions::sessions(entries);
         let mut moments = moments::moments(entries);
-        let filling = read_turns(project, &mut sessions, &mut moments)?;
+        let mut fill = Fill::default();
+        read_turns(project, &mut sessions, &mut moments, &mut fill)?;
+        let workers = workers::workers(project, state, entries, &mut fill)?;
         moments.extend(sessions.iter().filter_map(moments::end));
         moments.sort_by_key(|moment| moment.at);
         place(&mut moments, &sessions);
         assign(&mut sessions, commits(project, state));
-        Ok(Gathered { sessions, moments, filling })
+        Ok(Gathered { sessions, moments, workers, filling: fill.filling() })
     }
 }
 
@@ -129,12 +134,12 @@ fn cost(state: &RunState) -> Cost {
 }
 
 /// Reads the turn logs of the sessions: their load lines, their compactions, what filled their windows.
-fn read_turns(
+pub(super) fn read_turns(
     project: &Project,
     sessions: &mut [RunSession],
     moments: &mut Vec<Moment>,
-) -> Result<Filling, StoreError> {
-    let mut fill = Fill::default();
+    fill: &mut Fill,
+) -> Result<(), StoreError> {
     let points = POINTS / sessions.len().max(1);
     for session in sessions {
         let Some(id) = session.session_id.clone() else { continue };
@@ -152,7 +157,7 @@ fn read_turns(
         moments.extend(filled.compactions(session.window));
         fill.end(filled);
     }
-    Ok(fill.filling())
+    Ok(())
 }
 
 /// Puts each mark that has no figure of its own where the load line was then.

@@ -9,6 +9,7 @@ mod sessions;
 mod top;
 mod troubles;
 mod window;
+mod workers;
 
 use super::contents::{At, Report};
 use crate::render::redact::RedactedText;
@@ -23,7 +24,8 @@ pub(super) fn render(report: &Report) -> String {
     let title = format!("{} · Plimsoll report", report.name.text());
     let main = html! {
         (top::render(report))
-        (loadline::render(report))
+        (workers::render(report))
+        @if report.workers.is_empty() { (loadline::render(report)) }
         (items::render(report))
         (window::render(report))
         (troubles::render(report))

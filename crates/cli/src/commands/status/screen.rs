@@ -185,9 +185,19 @@ impl View {
         Some(format!("{}the last: {} {of}", with_one(number), last.handoff_file))
     }
 
+    /// What all runs have spent on the day, as this one last added it up.
+    fn of_day(&self) -> String {
+        let most = self.state.options.limits.max_cost_per_day_usd;
+        let today = self.state.spent.spent_today.as_ref();
+        let words =
+            most.zip(today).map(|(most, today)| format!(" (all runs ${:.2} of ${most:.2} a day)", today.usd));
+        words.unwrap_or_default()
+    }
+
     pub(super) fn cost(&self) -> String {
         let (state, limits) = (&self.state, &self.state.options.limits);
         let money = limits.max_cost_usd.map(|most| format!(" of ${most:.2}")).unwrap_or_default();
+        let money = money + &self.of_day();
         let most = limits.max_tokens.map(|most| format!(" of {}", tokens(most))).unwrap_or_default();
         let about = if state.spent.cost_is_estimated { "about " } else { "" };
         let reviews = reviews::cost(state).map(|words| format!(", {words}")).unwrap_or_default();

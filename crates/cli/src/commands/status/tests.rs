@@ -296,6 +296,7 @@ fn the_longest() -> RunState {
             task_name: long.clone(),
             limits: Limits {
                 max_cost_usd: Some(10.0),
+                max_cost_per_day_usd: None,
                 max_tokens: Some(5_000_000),
                 deadline: Some("2026-01-07T08:00:00Z".into()),
                 stop_at_limit_percent: Some(80),

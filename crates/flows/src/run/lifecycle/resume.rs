@@ -149,6 +149,7 @@ fn change(state: &mut RunState, changes: &Changes) {
     state.options.idle_timeout_seconds = changes.idle_timeout_seconds.or(state.options.idle_timeout_seconds);
     let (limits, new) = (&mut state.options.limits, &changes.limits);
     limits.max_cost_usd = new.max_cost_usd.or(limits.max_cost_usd);
+    limits.max_cost_per_day_usd = new.max_cost_per_day_usd.or(limits.max_cost_per_day_usd);
     limits.max_tokens = new.max_tokens.or(limits.max_tokens);
     limits.deadline = new.deadline.clone().or(limits.deadline.take());
     limits.stop_at_limit_percent = new.stop_at_limit_percent.or(limits.stop_at_limit_percent);

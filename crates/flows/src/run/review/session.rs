@@ -56,7 +56,7 @@ impl Reviewing<'_, '_> {
             return Ok(Some((session, Ended { result, cause: EndCause::Itself })));
         }
         self.update(|state| {
-            super::count(state, &result);
+            super::count(self.project, state, &result);
             state.outcomes.reviews.session = None;
         })?;
         Ok(None)
@@ -149,7 +149,7 @@ impl Reviewing<'_, '_> {
         let ours = ["-p", "--output-format", "stream-json", "--verbose", "--session-id", &session.id];
         ours.into_iter()
             .map(str::to_owned)
-            .chain(budget_left(self.state, self.reviewer.era, &given))
+            .chain(budget_left(self.project, self.state, self.reviewer.era, &given))
             .chain(given.iter().cloned())
             .chain(self.model().into_iter().flat_map(|model| [OPTION.to_owned(), model.to_owned()]))
             .chain(ONLY_READS.map(str::to_owned))

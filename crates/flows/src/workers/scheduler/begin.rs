@@ -2,6 +2,7 @@
 
 use super::means::{Means, means};
 use super::{Closing, STAGGER, Scheduler, followed};
+use crate::run::day;
 use crate::workers::board::item_plan;
 use crate::workers::child::{self, Start};
 use crate::workers::slot::{Slot, Stage};
@@ -64,10 +65,12 @@ impl<'scope> Scheduler<'scope, '_> {
         let now = self.table.now();
         let Claim { item, epoch } = slot.claim;
         let others = self.slots.iter().flatten().map(|slot| slot.claim.item).filter(|other| *other != item);
+        let today = day::left(self.project, self.run);
         let (cost_usd, tokens, sessions) =
-            match means(self.run, &now, item, &others.collect::<Vec<_>>(), self.count()) {
+            match means(self.run, &now, item, &others.collect::<Vec<_>>(), self.count(), today) {
                 Means::Enough { cost_usd, tokens, sessions } => (cost_usd, tokens, sessions),
                 Means::Later => return Ok(Some(slot)),
+                Means::Tomorrow(reason) => return self.wait_for_next_day(slot, &reason).map(Some),
                 Means::None(status, reason) => {
                     self.closing.get_or_insert(Closing::Stop(status, reason));
                     return Ok(Some(slot));

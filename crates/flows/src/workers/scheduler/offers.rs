@@ -16,7 +16,7 @@ use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::workers::Workers;
-use plimsoll_domain::{Exit, Status, Timestamp, Verdict};
+use plimsoll_domain::{Exit, Status, Verdict};
 use plimsoll_launcher::branch::{Head, head};
 use plimsoll_launcher::wip::{Repository, Wip, commit_wip};
 use plimsoll_launcher::{git, worktree};
@@ -55,7 +55,8 @@ impl<'scope> Scheduler<'scope, '_> {
             Outcome::Done => self.offer(&slot).map(|()| None),
             Outcome::Question(question) => self.ask(&slot, question).map(|()| None),
             Outcome::Limit { until, reason, pauses } => {
-                self.pause(slot, until.as_ref(), &reason, pauses).map(Some)
+                let end = child::pause_end(until.as_ref(), pauses);
+                self.pause(slot, PauseKind::Limit, end, &reason, pauses).map(Some)
             }
             // There may be more of it once others have ended.
             Outcome::Budget => Ok(Some(Slot { stage: Stage::Waiting, ..slot })),
@@ -84,6 +85,7 @@ impl<'scope> Scheduler<'scope, '_> {
     fn tell_end(&mut self, slot: &Slot<'_>, outcome: &Outcome) -> Result<(), WorkersError> {
         let now = self.table.now();
         let (row, work) = (&now.board.items[slot.claim.item], &now.works[slot.claim.item]);
+        let project = self.trees.project(&self.trees.of_item(slot.claim.item));
         let how = match outcome {
             Outcome::Done => "is done".to_owned(),
             Outcome::Question(question) => format!("waits for an answer: {}", clip(&one_line(question), 200)),
@@ -101,6 +103,7 @@ impl<'scope> Scheduler<'scope, '_> {
             how,
             cost_usd: work.before.cost_usd + work.now.cost_usd,
             sessions: work.before.sessions + work.now.sessions,
+            item_run_id: child::run_id(&project, &work.earlier_run),
         }))
     }
 
@@ -187,28 +190,40 @@ impl<'scope> Scheduler<'scope, '_> {
         Ok(())
     }
 
-    /// A limit that one has met holds for all, and costs nobody a try.
+    /// What all runs of the user may spend on this day is spent.
+    pub(super) fn wait_for_next_day(
+        &mut self,
+        slot: Slot<'scope>,
+        reason: &str,
+    ) -> Result<Slot<'scope>, WorkersError> {
+        let end = clock::end_of_day(clock::now()).timestamp_millis();
+        self.pause(slot, PauseKind::Quota, u64::try_from(end).unwrap_or_default(), reason, 1)
+    }
+
+    /// A limit that one has met holds for all until this moment, and costs nobody a try.
     fn pause(
         &mut self,
         mut slot: Slot<'scope>,
-        until: Option<&Timestamp>,
+        kind: PauseKind,
+        end: u64,
         reason: &str,
         pauses: u32,
     ) -> Result<Slot<'scope>, WorkersError> {
-        let end = child::pause_end(until, pauses);
         self.proven.clear();
         let is_new = end > self.table.now().board.paused_until;
-        self.table.change(|workers| pause(&mut workers.board, end))?;
+        self.table.change(|workers| {
+            pause(&mut workers.board, end);
+            if is_new {
+                workers.waits_for_next_day = kind == PauseKind::Quota;
+            }
+        })?;
         if !self.options.wait {
-            self.closing.get_or_insert(Closing::Pause(PauseKind::Limit, reason.to_owned()));
+            self.closing.get_or_insert(Closing::Pause(kind, reason.to_owned()));
         } else if is_new && let Some(until) = clock::at(end / 1_000) {
             let seconds = u64::try_from((until - clock::now()).num_seconds()).unwrap_or_default();
             self.watcher.tell(&Progress::Pause { until, seconds, reason });
-            let verdict = Verdict::Pause {
-                kind: PauseKind::Limit,
-                until: Some(clock::stamp(until)),
-                reason: reason.to_owned(),
-            };
+            let verdict =
+                Verdict::Pause { kind, until: Some(clock::stamp(until)), reason: reason.to_owned() };
             self.is_paused = true;
             let state =
                 state_file::update(self.project, Some(&self.run.run_id), Durability::Durable, |state| {

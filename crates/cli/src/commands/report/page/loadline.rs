@@ -180,7 +180,7 @@ fn traces(report: &Report, scale: &Scale) -> Markup {
     }
 }
 
-fn outline(scale: &Scale, piece: &[Point], from: Option<At>, to: Option<At>) -> String {
+pub(super) fn outline(scale: &Scale, piece: &[Point], from: Option<At>, to: Option<At>) -> String {
     let x = |at: At| scale.x(at) * 10.0;
     let first = piece.first().map(|point| from.unwrap_or(point.at).min(point.at));
     let last = piece.last().map(|point| to.unwrap_or(point.at).max(point.at));

@@ -151,7 +151,7 @@ fn time_taken(report: &Report) -> Markup {
 fn sessions(report: &Report) -> Markup {
     let checkpoints = report.handoffs.len();
     let pauses = report.pauses.len();
-    let all = report.sessions.len();
+    let all = report.all_sessions().count();
     let counting =
         if report.counted as usize == all { String::new() } else { format!("{} count, ", report.counted) };
     let mut notes = vec![format!("{counting}of at most {}", report.max_sessions)];
