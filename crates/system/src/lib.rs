@@ -9,7 +9,10 @@ pub mod files;
 #[cfg(target_os = "linux")]
 #[path = "linux.rs"]
 mod own;
-#[cfg(not(target_os = "linux"))]
+#[cfg(target_os = "macos")]
+#[path = "macos.rs"]
+mod own;
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 #[path = "untold.rs"]
 mod own;
 
@@ -23,7 +26,7 @@ use std::path::{Path, PathBuf};
 pub struct Identity {
     /// The process id.
     pub pid: u32,
-    /// When it began, in the system's own ticks since boot.
+    /// When it began, in a measure of the system's own: ticks since boot, or microseconds since 1970.
     pub started: u64,
 }
 
@@ -52,7 +55,7 @@ impl Life {
 
 /// What a look at a pid has found.
 #[cfg_attr(
-    not(target_os = "linux"),
+    not(any(target_os = "linux", target_os = "macos")),
     expect(dead_code, reason = "a system that tells nothing has only one of them")
 )]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -322,16 +322,20 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
             if let Some(words) = branch::words(&state) {
                 say_error(&words);
             }
-            let limits = &state.options.limits;
-            let of_day = limits.max_cost_per_day_usd.map(|_| "--max-cost-per-day");
-            if let Some(option) = limits.max_cost_usd.map(|_| "--max-cost").or(of_day) {
-                say_error(&format!(
-                    "{option} is measured only when the result object is piped to plimsoll gate: {PIPE_THE_RESULT}"
-                ));
-            }
+            say_what_cost_needs(&state);
             ExitCode::SUCCESS
         }
         Err(error) => fail(error, 1),
+    }
+}
+
+fn say_what_cost_needs(state: &RunState) {
+    let limits = &state.options.limits;
+    let of_day = limits.max_cost_per_day_usd.map(|_| "--max-cost-per-day");
+    if let Some(option) = limits.max_cost_usd.map(|_| "--max-cost").or(of_day) {
+        say_error(&format!(
+            "{option} is measured only when the result object is piped to plimsoll gate: {PIPE_THE_RESULT}"
+        ));
     }
 }
 

@@ -1,13 +1,13 @@
 //! From the turn logs to the load lines, and to what filled the windows.
 
-use super::contents::{At, Filling, Large, Mark, Moment, Part, Point};
+use super::contents::{At, Filling, Large, Mark, Moment, Part, Point, RunSession};
 use crate::commands::export::asked;
 use crate::render::redact::RedactedText;
 use plimsoll_domain::log_line::{MAIN, RecordKind};
 use plimsoll_domain::subagent_usage::SubagentUsage;
 use plimsoll_domain::turn::ToolCall;
-use plimsoll_flows::turns::{Body, Recorded};
-use plimsoll_store::clock;
+use plimsoll_flows::turns::{self, Body, Recorded};
+use plimsoll_store::{Project, StoreError, TurnLog, clock, sessions};
 use std::collections::BTreeMap;
 
 /// About this many bytes are a token.
@@ -23,7 +23,7 @@ const CLIENTS: &str = "the client's own (instructions, tools, memory files)";
 const MODELS: &str = "the model's own text and reasoning";
 const UNEXPLAINED: &str = "not distinguished (images, reminders, rough estimates)";
 /// How many points of all load lines are drawn at most: more could not be seen.
-pub(super) const POINTS: usize = 4_000;
+const POINTS: usize = 4_000;
 
 /// What the logs of the run's sessions come to.
 #[derive(Default)]
@@ -35,7 +35,7 @@ pub(super) struct Fill {
 
 /// One session's log on its way through its records.
 #[derive(Default)]
-pub(super) struct Session {
+struct Session {
     /// Tokens that were sent, by time: a piece for each conversation.
     sent: Vec<Vec<(At, u64)>>,
     compactions: Vec<At>,
@@ -49,9 +49,36 @@ pub(super) struct Session {
     unexplained: u64,
 }
 
+/// Reads the turn logs of the sessions: their load lines, their compactions, what filled their windows.
+pub(super) fn read_turns(
+    project: &Project,
+    sessions: &mut [RunSession],
+    moments: &mut Vec<Moment>,
+    fill: &mut Fill,
+) -> Result<(), StoreError> {
+    let points = POINTS / sessions.len().max(1);
+    for session in sessions {
+        let Some(id) = session.session_id.clone() else { continue };
+        let record = sessions::load(project, &id);
+        session.head = record.start.head_at_start;
+        session.window = record.usage.reading.and_then(|reading| reading.window).map(|window| window.tokens);
+        let Some(log) = TurnLog::of(project, &id).filter(TurnLog::exists) else { continue };
+        let mut filled = Session::default();
+        for record in turns::forwards(&log)? {
+            fill.take(&mut filled, &record?);
+        }
+        if let Some(window) = session.window {
+            session.trace = filled.trace(window, points);
+        }
+        moments.extend(filled.compactions(session.window));
+        fill.end(filled);
+    }
+    Ok(())
+}
+
 impl Fill {
     /// Takes a record of a session. Subagents have windows of their own.
-    pub(super) fn take(&mut self, session: &mut Session, record: &Recorded) {
+    fn take(&mut self, session: &mut Session, record: &Recorded) {
         if record.header.stream != MAIN {
             return;
         }
@@ -89,7 +116,7 @@ impl Fill {
     }
 
     /// A session's log is read to its end.
-    pub(super) fn end(&mut self, mut session: Session) {
+    fn end(&mut self, mut session: Session) {
         session.settle();
         self.add(UNEXPLAINED, session.unexplained);
     }
@@ -162,7 +189,7 @@ impl Session {
     }
 
     /// The load line in a window, of at most about this many points.
-    pub(super) fn trace(&self, window: u64, most: usize) -> Vec<Vec<Point>> {
+    fn trace(&self, window: u64, most: usize) -> Vec<Vec<Point>> {
         let share = |sent: u64| sent as f64 * 100.0 / window.max(1) as f64;
         let all: usize = self.sent.iter().map(Vec::len).sum();
         let pieces = self.sent.iter().filter(|piece| !piece.is_empty());
@@ -176,7 +203,7 @@ impl Session {
     }
 
     /// The compactions, where the load line had come by then.
-    pub(super) fn compactions(&self, window: Option<u64>) -> Vec<Moment> {
+    fn compactions(&self, window: Option<u64>) -> Vec<Moment> {
         let before = |at: &At| {
             let sent = self.sent.iter().flatten().rfind(|(then, _)| then <= at);
             sent.zip(window).map(|((_, sent), window)| *sent as f64 * 100.0 / window.max(1) as f64)

@@ -2,7 +2,7 @@
 
 use super::contents::{At, Commit, Cost, Filling, Line, Moment, Report, RunSession, Worker};
 use super::entry::RunLine;
-use super::filling::{Fill, POINTS, Session};
+use super::filling::{Fill, read_turns};
 use super::next::{Scene, steps, with_handoff};
 use super::standing::standing;
 use super::which::Chosen;
@@ -13,10 +13,9 @@ use crate::render::redact::RedactedText;
 use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::{RunState, Status, Timestamp};
 use plimsoll_flows::context::measure::{Question, thresholds};
-use plimsoll_flows::turns;
 use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_flows::turns::catch_up;
-use plimsoll_store::{Project, StoreError, TurnLog, clock, config, journal, lock, sessions};
+use plimsoll_store::{Project, StoreError, clock, config, journal, lock, sessions};
 use std::path::Path;
 
 /// Everything that is known of a run. The page will be in this folder; none if that is not known.
@@ -131,33 +130,6 @@ fn cost(state: &RunState) -> Cost {
         tokens: state.spent.tokens,
         max_tokens: state.options.limits.max_tokens,
     }
-}
-
-/// Reads the turn logs of the sessions: their load lines, their compactions, what filled their windows.
-pub(super) fn read_turns(
-    project: &Project,
-    sessions: &mut [RunSession],
-    moments: &mut Vec<Moment>,
-    fill: &mut Fill,
-) -> Result<(), StoreError> {
-    let points = POINTS / sessions.len().max(1);
-    for session in sessions {
-        let Some(id) = session.session_id.clone() else { continue };
-        let record = sessions::load(project, &id);
-        session.head = record.start.head_at_start;
-        session.window = record.usage.reading.and_then(|reading| reading.window).map(|window| window.tokens);
-        let Some(log) = TurnLog::of(project, &id).filter(TurnLog::exists) else { continue };
-        let mut filled = Session::default();
-        for record in turns::forwards(&log)? {
-            fill.take(&mut filled, &record?);
-        }
-        if let Some(window) = session.window {
-            session.trace = filled.trace(window, points);
-        }
-        moments.extend(filled.compactions(session.window));
-        fill.end(filled);
-    }
-    Ok(())
 }
 
 /// Puts each mark that has no figure of its own where the load line was then.

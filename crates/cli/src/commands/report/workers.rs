@@ -2,8 +2,7 @@
 
 use super::contents::{At, Mark, Merge, MergeOutcome, RunSession, Stint, Worker};
 use super::entry::RunLine;
-use super::filling::Fill;
-use super::gather::read_turns;
+use super::filling::{Fill, read_turns};
 use super::{moments, run_sessions};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, WorkerBegan, WorkerEnded};
 use plimsoll_domain::text::counted;
