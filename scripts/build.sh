@@ -60,12 +60,12 @@ quiet=--quiet
 [ ! -t 2 ] || quiet=""
 # All at once, so that what they share is compiled once: what one of them does not use, its link leaves out.
 if [ -n "$target" ]; then
-  cargo build $quiet --release --locked --target "$target" -p plimsoll-hooks -p plimsoll -p plimsoll-mcp -p plimsoll-linear --bins
+  cargo build $quiet --release --locked --target "$target" -p plimsoll --bins
   folder=${CARGO_TARGET_DIR:-$PWD/target}/$target/release
 else
   echo "the musl target is not available here: linking glibc statically" >&2
   export RUSTFLAGS="-C target-feature=+crt-static"
-  cargo build $quiet --release --locked -p plimsoll-hooks -p plimsoll -p plimsoll-mcp -p plimsoll-linear --bins
+  cargo build $quiet --release --locked -p plimsoll --bins
   folder=${CARGO_TARGET_DIR:-$PWD/target}/release
 fi
 # The hook programs are one file under several names.

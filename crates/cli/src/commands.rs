@@ -49,6 +49,8 @@ First steps:
   plimsoll status                              where the run stands
   plimsoll run --help                          every command has a page like this";
 
+const VERSION: &str = "Print the version; with --json also target and commit";
+
 const UNINSTALL: &str = "\
 Examples:
   plimsoll uninstall --dry-run    show what would change
@@ -154,9 +156,19 @@ impl Command {
     }
 }
 
+/// True for `plimsoll --version --json`, in either order. For clap `--version` is the end of a command line.
+pub(crate) fn asks_for_build() -> bool {
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    let is = |word: &std::ffi::OsString, names: &[&str]| names.iter().any(|name| word == name);
+    let version = |word| is(word, &["--version", "-V"]);
+    let json = |word| is(word, &["--json"]);
+    matches!(&words[..], [one, other] if version(one) && json(other) || json(one) && version(other))
+}
+
 /// clap knows headings for options alone: the list of commands is ours, its words are clap's.
 fn grouped(mut line: clap::Command) -> clap::Command {
     line.build();
+    line = line.mut_arg("version", |version| version.help(VERSION));
     let about = |name: &str| {
         let command = line.find_subcommand(name);
         command.and_then(|command| command.get_about()).map(ToString::to_string).unwrap_or_default()

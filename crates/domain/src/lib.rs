@@ -27,6 +27,7 @@
 pub mod authority;
 pub mod board;
 pub mod breaker;
+pub mod build;
 pub mod claims;
 mod continue_kind;
 pub mod digest;

@@ -14,7 +14,9 @@ use plimsoll_policy::doctor::{
     ClientFacts, ClientFault, FaultFacts, LinearFacts, LinearProgram, PreferenceFacts, ReadFailure, RunFacts,
     SettingsFile, Work,
 };
-pub use plimsoll_policy::doctor::{Facts, Finding, Section, Severity, examine, has_problem, verdict};
+pub use plimsoll_policy::doctor::{
+    Facts, Finding, ProgramFacts, Section, Severity, Standing, examine, has_problem, verdict,
+};
 use plimsoll_store::{
     Project, StoreError, clock, config, environment, faults, lock, outbox, state_file, tail,
 };

@@ -10,6 +10,7 @@ mod hook_links;
 mod memory;
 pub(crate) mod places;
 pub mod plugin;
+mod program_home;
 mod removal;
 mod returned;
 mod team;
@@ -18,12 +19,13 @@ use crate::install::git_exclude::Excluded;
 pub use client::Client;
 pub use files::OwnFile;
 use files::{plan_exclude, write_own};
-pub use hook_links::link_hook_programs;
 pub use memory::{MemoryInstallation, ServerEntry};
 use places::{Places, holds_unguarded};
 use plimsoll_protocol::settings::{self, HookSupport, Parts, Unreadable};
 use plimsoll_store::disk::{self, Durability};
 use plimsoll_store::{StoreError, environment};
+pub(crate) use program_home::is_copied;
+pub use program_home::{program_home, ready_programs};
 pub use removal::{Removal, plan_removal};
 pub use returned::Returned;
 use std::path::{Path, PathBuf};
@@ -31,8 +33,8 @@ pub use team::{TeamFiles, plan_team_files};
 
 /// The slash commands that come along.
 pub const COMMANDS: [(&str, &str); 2] = [
-    ("ralph.md", include_str!("../../../hooks-config/commands/ralph.md")),
-    ("handoff.md", include_str!("../../../hooks-config/commands/handoff.md")),
+    ("ralph.md", include_str!("../hooks-config/commands/ralph.md")),
+    ("handoff.md", include_str!("../hooks-config/commands/handoff.md")),
 ];
 
 /// Whose settings.
@@ -284,7 +286,7 @@ pub fn carry_out(changes: &[Change]) -> Result<(), InstallError> {
 /// How a settings file names one of our programs on this machine: by its bare name where the PATH leads to
 /// the program beside this one (a team shares the project's settings), else by its path.
 pub fn command_for(program: &str) -> String {
-    let Some(own) = environment::own_directory() else { return program.to_owned() };
+    let Some(own) = program_home() else { return program.to_owned() };
     let found = environment::find_program(program).map(|found| disk::canonical(&found));
     if found.as_deref().and_then(Path::parent) == Some(own.as_path()) {
         program.to_owned()
@@ -298,9 +300,9 @@ fn decoded<'b>(path: &Path, bytes: &'b [u8]) -> Result<&'b str, InstallError> {
 }
 
 fn missing_programs(parts: Parts) -> Vec<PathBuf> {
-    let Some(own) = environment::own_directory() else { return Vec::new() };
+    let Some(own) = program_home() else { return Vec::new() };
     let mut named = settings::programs_of(parts);
     named.extend(parts.memory.then(|| settings::servers::PROGRAM.to_owned()));
     let paths = named.into_iter().map(|program| own.join(program));
-    paths.filter(|path| !disk::exists(path) && !hook_links::will_be_made(path)).collect()
+    paths.filter(|path| !program_home::will_be_made(path)).collect()
 }

@@ -1,5 +1,6 @@
 //! One hook, from its payload to its answer.
 
+use plimsoll_domain::build::Build;
 use plimsoll_domain::text::one_line;
 use plimsoll_flows::HookResponse;
 use plimsoll_flows::hook_invocation::is_in_review;
@@ -15,6 +16,8 @@ const LONGEST_INPUT: u64 = 64 * 1024 * 1024;
 
 /// The one word that every hook program knows: then it prints its version, for `plimsoll doctor`, and does nothing else.
 const VERSION: &str = "version";
+/// Behind that word: then it prints the rest of what it knows of its build, too.
+const JSON: &str = "--json";
 
 /// An answer that is complete while something comes behind it: a panic there must not cost the client its answer.
 static KEPT: Mutex<Option<HookResponse>> = Mutex::new(None);
@@ -71,7 +74,9 @@ pub(crate) fn is_asked_for_version() -> bool {
 }
 
 pub(crate) fn tell_version() -> ExitCode {
-    let version = format!("{} {}", own_name(), env!("CARGO_PKG_VERSION"));
+    let build = Build::own(&own_name());
+    let is_json = std::env::args_os().nth(2).is_some_and(|word| word == JSON);
+    let version = if is_json { build.to_json() } else { format!("{} {}", build.program, build.version) };
     emit(&HookResponse::text(Some(version)));
     ExitCode::SUCCESS
 }

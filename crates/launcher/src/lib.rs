@@ -28,6 +28,7 @@ pub mod worktree;
 pub mod worktree_fingerprint;
 
 use child::Terms;
+use plimsoll_domain::build::Build;
 use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -138,15 +139,14 @@ pub fn client_version(program: &Path) -> Option<String> {
     (outcome.succeeded() && !words.is_empty()).then_some(words)
 }
 
-/// The version that one of our own programs tells when it is asked with this word: `plimsoll-stop-gate 0.1.0`.
-pub fn own_version(program: &Path, word: &str) -> Option<String> {
+/// The build that one of our own programs says it is of, when it is asked with these words. None if it answers under another
+/// name than its file's.
+pub fn own_build(program: &Path, words: &[&str]) -> Option<Build> {
     let mut command = Command::new(program);
-    command.arg(word);
+    command.args(words);
     let outcome = run(command, Duration::from_secs(5));
-    let printed = String::from_utf8_lossy(&outcome.stdout).into_owned();
-    let (name, version) = printed.trim().split_once(' ')?;
-    let is_it = outcome.succeeded() && program.file_name().is_some_and(|file| file == name);
-    is_it.then(|| version.to_owned())
+    let build = Build::read(&String::from_utf8_lossy(&outcome.stdout)).filter(|_| outcome.succeeded())?;
+    program.file_name().is_some_and(|file| file == build.program.as_str()).then_some(build)
 }
 
 /// Runs a program (no shell: each argument reaches it as it is, the first is the program) with these bytes

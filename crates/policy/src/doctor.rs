@@ -152,10 +152,12 @@ pub struct Facts {
 
 /// Looks at everything, in the order in which it would stop a night.
 pub fn examine(facts: &Facts) -> Vec<Section> {
-    let plugin =
-        facts.plugin.as_ref().map(|plugin| plugin::section(plugin, &facts.programs.version, &facts.client));
+    let plugin = facts
+        .plugin
+        .as_ref()
+        .map(|plugin| plugin::section(plugin, &facts.programs.own.version, &facts.client));
     let memory = facts.memory.as_ref().map(memory::section);
-    let linear = facts.linear.as_ref().map(|linear| linear::section(linear, &facts.programs.version));
+    let linear = facts.linear.as_ref().map(|linear| linear::section(linear, &facts.programs.own));
     [
         Some(programs::section(&facts.programs)),
         Some(client::section(&facts.client)),

@@ -5,7 +5,7 @@ use crate::door::{self, Last, Opened, Spot};
 pub use crate::plain::{DRAFT, Durability, canonical, resolve_link};
 use crate::{StoreError, environment, hidden, io};
 use chrono::{DateTime, Utc};
-use rustix::fs::{Dir, FileType, OFlags, Stat};
+use rustix::fs::{Dir, FileType, Mode, OFlags, Stat};
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -191,6 +191,27 @@ pub fn append_rest(path: &Path, from: u64, copy: &Path) -> Result<(), StoreError
 }
 
 const PIECE: usize = 64 * 1024;
+
+/// Copies a program in one step: who starts it meanwhile gets the old one or the new one, and one that runs keeps its file. One
+/// that has the same bytes stays.
+pub fn copy_program(from: &Path, to: &Path) -> Result<(), StoreError> {
+    if size(from) == size(to) && goes_on_from(from, to)?.is_some() {
+        return Ok(());
+    }
+    let draft = to.with_extension(format!("{}.new", std::process::id()));
+    remove(&draft)?;
+    let copied = copy_into(from, &draft).and_then(|()| rename(&draft, to));
+    copied.inspect_err(|_| drop(remove(&draft)))
+}
+
+fn copy_into(from: &Path, draft: &Path) -> Result<(), StoreError> {
+    let mut source = open(from)?;
+    let mut made = open_or_make(draft, OFlags::WRONLY | OFlags::EXCL)?.file;
+    std::io::copy(&mut source, &mut made).map_err(io("write", draft))?;
+    rustix::fs::fchmod(&made, Mode::from_raw_mode(0o755))
+        .map_err(|error| io("write", draft)(error.into()))?;
+    made.sync_all().map_err(io("write", draft))
+}
 
 /// A file from its start.
 pub fn open(path: &Path) -> Result<File, StoreError> {

@@ -37,6 +37,14 @@ pub fn state_home() -> Option<PathBuf> {
         .or_else(|| Some(home()?.join(".local/state")))
 }
 
+/// Where programs keep what belongs to them and can be made anew.
+pub fn data_home() -> Option<PathBuf> {
+    variable("XDG_DATA_HOME")
+        .map(PathBuf::from)
+        .filter(|folder| folder.is_absolute())
+        .or_else(|| Some(home()?.join(".local/share")))
+}
+
 /// The working directory.
 pub fn current_dir() -> PathBuf {
     std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."))

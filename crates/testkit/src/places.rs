@@ -34,10 +34,8 @@ const HOOKS: &str = include_str!("../../hooks/programs.txt");
 /// The folder of the programs under test: `PLIMSOLL_BIN_DIR`, or the debug build, built once per process.
 pub fn bin_dir() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    let ours =
-        ["-p", "plimsoll-hooks", "-p", "plimsoll", "-p", "plimsoll-mcp", "-p", "plimsoll-linear", "--bins"];
-    let find =
-        || std::env::var_os("PLIMSOLL_BIN_DIR").map_or_else(|| with_hooks(build(&ours)), PathBuf::from);
+    let build = || with_hooks(build(&["-p", "plimsoll", "--bins"]));
+    let find = || std::env::var_os("PLIMSOLL_BIN_DIR").map_or_else(build, PathBuf::from);
     BUILT.get_or_init(find).clone()
 }
 

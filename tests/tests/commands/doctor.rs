@@ -446,3 +446,53 @@ fn every_hook_program_tells_its_version_and_then_does_nothing_else() {
     }
     assert!(!Path::new(&world.path(".claude")).exists());
 }
+
+#[test]
+fn every_program_says_which_build_it_is_and_all_say_the_same() {
+    let world = World::untouched();
+    let others = ["plimsoll", "plimsoll-linear", "plimsoll-mcp"].map(|program| (program, "--version"));
+    let hooks = settings::PROGRAMS.iter().map(|program| (*program, "version"));
+    let mut builds = Vec::new();
+    for (program, word) in hooks.chain(others) {
+        let finished = world.command(bin_dir().join(program), &[word, "--json"]).run().expect_success();
+        let mut build = finished.json();
+        assert_eq!(build["program"], program);
+        assert_eq!(build["version"], env!("CARGO_PKG_VERSION"));
+        assert!(build["target"].as_str().unwrap().contains("-linux-"), "{build}");
+        build["program"] = Value::Null;
+        builds.push(build);
+    }
+    builds.dedup();
+    assert_eq!(builds.len(), 1, "{builds:#?}");
+    let swapped = world.plimsoll(&["--json", "-V"]).run().expect_success().json();
+    assert_eq!(swapped["target"], builds[0]["target"]);
+    assert!(!Path::new(&world.path(".claude")).exists());
+}
+
+#[test]
+fn programs_of_another_build_are_named_and_one_of_the_project_is_not_started() {
+    let world = installed(MODERN);
+    let told = r#"{"program":"plimsoll-frame","version":"VERSION","target":"other-target","commit":null}"#;
+    let told = told.replace("VERSION", env!("CARGO_PKG_VERSION"));
+    let bin = apart(&world, &format!("cp '{}/plimsoll-mcp' .", bin_dir().display()));
+    world.write_program(bin.join("plimsoll-frame"), &format!("#!/bin/sh\necho '{told}'\n"));
+    world.write_program("tools/plimsoll", "#!/bin/sh\ntouch \"$HOME/was-started\"\n");
+    let old = world.home().join("old");
+    world.write_program(old.join("plimsoll"), "#!/bin/sh\necho plimsoll 0.0.9\n");
+    let path = [bin.clone(), old.clone(), world.path("tools")].map(|folder| folder.display().to_string());
+    let path = format!("{}:/usr/bin:/bin", path.join(":"));
+    let finished = world.command(bin.join("plimsoll"), &["doctor", "--json"]).env("PATH", path).run();
+    let visit = Visit { document: finished.json(), finished };
+    let what = |code: &str| visit.finding(code)["what"].as_str().unwrap_or_default().to_owned();
+    assert!(what("programs.other_build").contains("plimsoll-frame"), "{:#?}", visit.findings());
+    assert!(what("programs.several").contains("old/plimsoll, 0.0.9"), "{:#?}", visit.findings());
+    assert!(!world.home().join("was-started").exists());
+    let all = visit.document["programs"]["all"].as_array().unwrap().clone();
+    let version = |place: &str| {
+        let is_it = |one: &&Value| one["path"].as_str().is_some_and(|path| path.ends_with(place));
+        all.iter().find(is_it).map(|one| one["version"].clone())
+    };
+    assert_eq!(version("/tools/plimsoll"), Some(Value::Null));
+    assert_eq!(version("/old/plimsoll"), Some("0.0.9".into()));
+    assert_eq!(version("/plimsoll-mcp"), Some(env!("CARGO_PKG_VERSION").into()));
+}

@@ -148,7 +148,8 @@ fn check(tables: &Tables, kind: &str, value: &Value, what: &str) {
 }
 
 /// Each command with the type of what it prints.
-const COMMANDS: [(&str, &str); 17] = [
+const COMMANDS: [(&str, &str); 18] = [
+    ("--version --json", "build"),
     ("status --json", "status?"),
     ("context --json", "context"),
     ("plan --json", "plan"),
@@ -296,7 +297,11 @@ fn the_schemas_are_made_of_the_page() {
             .split(' ')
             .filter(|word| word.chars().all(|letter| letter.is_ascii_lowercase()))
             .collect();
-        let verb: Vec<&str> = if command.starts_with("log") { vec!["log", "why"] } else { verb };
+        let verb = match command {
+            _ if command.starts_with("log") => vec!["log", "why"],
+            "--version --json" => vec!["version"],
+            _ => verb,
+        };
         let name = format!("{}.schema.json", verb.join("-"));
         let made = serde_json::to_string_pretty(&schema(&tables, kind)).expect("JSON") + "\n";
         if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {

@@ -71,7 +71,7 @@ fn the_hook_programs_link_a_short_committed_list() {
 
 #[test]
 fn no_program_for_users_links_the_test_bench() {
-    for package in ["plimsoll", "plimsoll-hooks", "plimsoll-mcp", "plimsoll-linear"] {
+    for package in ["plimsoll", "plimsoll-cli", "plimsoll-hooks", "plimsoll-mcp", "plimsoll-linear"] {
         let linked = linked_by(package);
         assert!(linked.contains("plimsoll-flows") && linked.contains(package), "{linked:?}");
         assert!(!linked.contains("plimsoll-testkit"), "{package}");
@@ -83,7 +83,7 @@ fn no_program_for_users_links_the_test_bench() {
 fn only_the_optional_program_links_a_network_client() {
     const NETWORK: [&str; 6] =
         ["plimsoll-linear-client", "ureq", "rustls", "rustls-native-certs", "ring", "http"];
-    for package in ["plimsoll", "plimsoll-hooks", "plimsoll-mcp"] {
+    for package in ["plimsoll-cli", "plimsoll-hooks", "plimsoll-mcp"] {
         let linked = linked_by(package);
         assert!(linked.contains(package), "{linked:?}");
         let wrong: Vec<_> = NETWORK.iter().filter(|name| linked.contains(**name)).collect();
@@ -92,6 +92,31 @@ fn only_the_optional_program_links_a_network_client() {
     let linked = linked_by("plimsoll-linear");
     let lost: Vec<_> = NETWORK.iter().filter(|name| !linked.contains(**name)).collect();
     assert!(lost.is_empty(), "they have other names now: {lost:?}");
+}
+
+/// They are programs of one package, so that one command installs them: cargo cannot tell what each of them links. The compiler
+/// leaves a library out that a program does not name.
+#[test]
+fn each_program_names_the_one_library_that_it_is() {
+    let folder = workspace_root().join("crates/plimsoll/src/bin");
+    let library = |path: &Path| {
+        let text = std::fs::read_to_string(path).unwrap();
+        let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+        let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+        let words = code.split(|letter| !is_word(letter)).filter(|word| word.starts_with("plimsoll_"));
+        words.map(str::to_owned).collect::<Vec<_>>().join(" ")
+    };
+    let entries = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
+    let named: BTreeMap<String, String> = entries
+        .map(|path| (path.file_stem().unwrap().to_string_lossy().into_owned(), library(&path)))
+        .collect();
+    let expected = [
+        ("plimsoll", "plimsoll_cli"),
+        ("plimsoll-hook", "plimsoll_hooks"),
+        ("plimsoll-linear", "plimsoll_linear"),
+        ("plimsoll-mcp", "plimsoll_mcp"),
+    ];
+    assert_eq!(named, expected.map(|(program, library)| (program.to_owned(), library.to_owned())).into());
 }
 
 /// The crates of the workspace that a manifest names under one of these headings, by their folders.
@@ -113,7 +138,7 @@ fn ours(manifest: &str, headings: &[&str]) -> BTreeSet<String> {
 
 #[test]
 fn imports_go_one_way() {
-    let allowed: [(&str, &[&str]); 15] = [
+    let allowed: [(&str, &[&str]); 16] = [
         ("system", &[]),
         ("protocol", &[]),
         ("domain", &["protocol"]),
@@ -130,6 +155,8 @@ fn imports_go_one_way() {
         ("mcp", &["domain", "store", "launcher", "flows"]),
         // The one program that uses the network.
         ("linear", &["domain", "policy", "store", "secrets", "linear-client", "flows"]),
+        // The programs, each one call.
+        ("plimsoll", &["cli", "hooks", "linear", "mcp"]),
         // Script in, answers out.
         ("scripted-model", &[]),
         ("testkit", &["scripted-model"]),
@@ -424,7 +451,7 @@ fn only_the_console_prints() {
         "cli/src/full_screen.rs",
         "hooks/src/hook.rs",
         "linear/src/console.rs",
-        "mcp/src/main.rs",
+        "mcp/src/lib.rs",
     ];
     let found = files_with(&PRINTING);
     let may: BTreeSet<String> = MAY.iter().map(|path| (*path).to_owned()).collect();

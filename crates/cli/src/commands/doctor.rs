@@ -7,7 +7,9 @@ use crate::console::has_colours;
 use crate::target_session::TargetSession;
 use clap::Args;
 use page::DoctorPage;
-use plimsoll_flows::doctor::{Facts, Finding, Patient, Section, examine, gather, has_problem};
+use plimsoll_flows::doctor::{
+    Facts, Finding, Patient, ProgramFacts, Section, Standing, examine, gather, has_problem,
+};
 use plimsoll_store::Project;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -60,7 +62,7 @@ fn document(project: &Project, facts: &Facts, sections: &[Section]) -> Value {
         "project": project.root(),
         "verdict": plimsoll_flows::doctor::verdict(sections),
         "findings": sections.iter().flat_map(|section| section.findings.iter().map(|one| finding(section, one))).collect::<Vec<_>>(),
-        "programs": { "version": facts.programs.version, "folder": facts.programs.folder },
+        "programs": programs(&facts.programs),
         "client": { "path": facts.client.path, "version": facts.client.version },
         "settings": facts.settings.files.iter().map(|file| json!({
             "path": file.path,
@@ -76,6 +78,29 @@ fn document(project: &Project, facts: &Facts, sections: &[Section]) -> Value {
             "marks": window.thresholds,
             "in_force": window.knobs,
         },
+    })
+}
+
+/// Ours, those beside us, and every `plimsoll` on the PATH.
+fn programs(facts: &ProgramFacts) -> Value {
+    let path = |name: &str| format!("{}/{name}", facts.folder);
+    let beside = facts.beside.iter().map(|(name, standing)| program(&path(name), standing));
+    let on_path = facts.on_path.iter().map(|(path, standing)| program(path, standing));
+    let all: Vec<Value> = beside.chain(on_path).collect();
+    let own = &facts.own;
+    json!({ "version": own.version, "target": own.target, "commit": own.commit, "folder": facts.folder, "all": all })
+}
+
+fn program(path: &str, standing: &Standing) -> Value {
+    let build = match standing {
+        Standing::Built(build) => Some(build),
+        Standing::Missing | Standing::NotExecutable | Standing::Silent | Standing::Other => None,
+    };
+    json!({
+        "path": path,
+        "version": build.map(|build| &build.version),
+        "target": build.and_then(|build| build.target.as_ref()),
+        "commit": build.and_then(|build| build.commit.as_ref()),
     })
 }
 

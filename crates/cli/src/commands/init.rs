@@ -78,11 +78,12 @@ pub(crate) fn init(arguments: &InitArguments) -> ExitCode {
     };
     let wishes = Wishes { memory: arguments.memory, wrap: arguments.wrap };
     // Before the plan: a program that is there on the PATH is named by its bare name.
-    let linked = if place.dry_run { Ok(()) } else { install::link_hook_programs() };
-    let plan = linked
+    let readied = if place.dry_run { Ok(None) } else { install::ready_programs() };
+    let copied = readied.as_ref().ok().cloned().flatten();
+    let plan = readied
         .map_err(InstallError::from)
-        .and_then(|()| install::plan_installation(scope, &project, Client::installed(), wishes));
-    finish(place, plan, |plan| lines::installation(plan, &project))
+        .and_then(|_| install::plan_installation(scope, &project, Client::installed(), wishes));
+    finish(place, plan, |plan| lines::copied(copied.as_deref()) + &lines::installation(plan, &project))
 }
 
 /// Removes them: exit code 0 done or nothing to do, 1 failed.

@@ -1,32 +1,67 @@
 //! Our programs: those beside us, and those that the settings name.
 
 use super::Files;
+use crate::install::program_home;
 use crate::linear::program as linear_program;
+use plimsoll_domain::build::Build;
 use plimsoll_policy::doctor::{Named, ProgramFacts, Standing};
 use plimsoll_protocol::settings::{PROGRAMS, servers};
 use plimsoll_store::{Project, disk, environment, volume};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 pub(super) fn facts(project: &Project, found: &Files) -> ProgramFacts {
-    let folder = environment::own_directory().unwrap_or_default();
+    let folder = program_home().unwrap_or_default();
     // Optional: it is needed only where an issue in Linear is set.
     let optional = Some(linear_program::PROGRAM).filter(|program| disk::exists(&folder.join(program)));
     let programs = PROGRAMS.iter().copied().chain([servers::PROGRAM]).chain(optional);
     let beside: Vec<(String, Standing)> =
         programs.map(|program| (program.to_owned(), standing(&folder.join(program)))).collect();
-    let mut on_path: Vec<PathBuf> =
-        environment::find_programs("plimsoll").iter().map(|path| disk::canonical(path)).collect();
-    on_path.dedup();
     let we = disk::canonical(&folder.join("plimsoll"));
+    let (on_path, first_is_we) = on_path(project, &we);
     ProgramFacts {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        first_is_we: on_path.first() == Some(&we),
-        on_path: on_path.iter().map(|path| path.display().to_string()).collect(),
+        own: our_build(),
+        first_is_we,
+        on_path: on_path.into_iter().map(|(path, what)| (path.display().to_string(), what)).collect(),
         is_static: needs_no_loader(&folder.join(PROGRAMS[0])),
         named: named(project, found, &folder),
         folder: folder.display().to_string(),
         beside,
     }
+}
+
+fn our_build() -> Build {
+    Build::own("plimsoll")
+}
+
+/// Every `plimsoll` on the PATH, and whether the first is we. The user's are asked what they are; one in the project, or by a
+/// relative entry, is never started.
+fn on_path(project: &Project, we: &Path) -> (Vec<(PathBuf, Standing)>, bool) {
+    let npms = environment::own_directory().and_then(|own| npms_folder(&own));
+    let is_we = |path: &Path| path == we || npms.is_some() && npms_folder(path) == npms;
+    let mut all: Vec<(PathBuf, Standing)> = Vec::new();
+    for found in environment::find_programs("plimsoll") {
+        let path = disk::canonical(&found);
+        if all.iter().any(|(known, _)| *known == path) {
+            continue;
+        }
+        let is_users = found.is_absolute() && !path.starts_with(disk::canonical(project.root()));
+        let what = match is_users {
+            _ if is_we(&path) => Standing::Built(our_build()),
+            // By the name on the PATH: npm's is a link to a script, which starts our program.
+            true => standing(&found),
+            false => Standing::Other,
+        };
+        all.push((path, what));
+    }
+    let first_is_we = all.first().is_some_and(|(first, _)| is_we(first));
+    (all, first_is_we)
+}
+
+/// The `node_modules` that a path is in, the outermost: npm has the script that starts us and our programs below one.
+fn npms_folder(path: &Path) -> Option<PathBuf> {
+    let is_npms = |part: &Component<'_>| part.as_os_str() == "node_modules";
+    let depth = path.components().position(|part| is_npms(&part))?;
+    Some(path.components().take(depth + 1).collect())
 }
 
 /// Each program that a settings file names and that is none of those beside us, once.
@@ -55,7 +90,7 @@ fn reach(project: &Project, name: &str) -> Option<PathBuf> {
     (name.contains('/') && disk::exists(&path)).then_some(path)
 }
 
-/// One that we would start ourselves: beside us, or, of those for Linear, on the PATH.
+/// One that we would start ourselves: beside us, or on the user's PATH.
 pub(super) fn standing(path: &Path) -> Standing {
     if !disk::exists(path) {
         return Standing::Missing;
@@ -63,9 +98,9 @@ pub(super) fn standing(path: &Path) -> Standing {
     if !environment::is_executable(path) {
         return Standing::NotExecutable;
     }
-    let is_hook = !path.ends_with(servers::PROGRAM) && !path.ends_with(linear_program::PROGRAM);
+    let is_hook = PROGRAMS.iter().any(|program| path.ends_with(program));
     let word = if is_hook { "version" } else { "--version" };
-    plimsoll_launcher::own_version(path, word).map_or(Standing::Silent, Standing::Version)
+    plimsoll_launcher::own_build(path, &[word, "--json"]).map_or(Standing::Silent, Standing::Built)
 }
 
 /// A program that settings name is never started to ask it: the project may not be trusted.
@@ -76,7 +111,7 @@ fn elsewhere(path: &Path, folder: &Path) -> Standing {
     let own = folder.join(path.file_name().unwrap_or_default());
     let bytes = |path: &Path| disk::read(path).ok().flatten();
     let same = disk::size(path) == disk::size(&own) && bytes(path) == bytes(&own);
-    if same { Standing::Version(env!("CARGO_PKG_VERSION").to_owned()) } else { Standing::Other }
+    if same { Standing::Built(our_build()) } else { Standing::Other }
 }
 
 /// True when a program needs no loader to start; none if the file is no program of this kind of computer.
@@ -103,6 +138,26 @@ fn needs_no_loader(path: &Path) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn npms_script_and_our_programs_are_below_one_folder() {
+        let folder = |path: &str| npms_folder(Path::new(path)).map(|folder| folder.display().to_string());
+        for (script, program) in [
+            (
+                "/usr/lib/node_modules/plimsoll/bin/plimsoll.js",
+                "/usr/lib/node_modules/plimsoll/node_modules/@plimsoll/linux-x64/bin",
+            ),
+            (
+                "/a b/node_modules/plimsoll/bin/plimsoll.js",
+                "/a b/node_modules/.pnpm/x/node_modules/@plimsoll/linux-x64/bin",
+            ),
+        ] {
+            assert!(folder(script).is_some());
+            assert_eq!(folder(script), folder(program));
+        }
+        assert_ne!(folder("/a/node_modules/x"), folder("/b/node_modules/x"));
+        assert_eq!(folder("/home/dev/.local/bin"), None);
+    }
 
     #[test]
     fn a_program_that_names_a_loader_needs_one() {

@@ -2,20 +2,16 @@
 //! but `cargo install` brings the file alone.
 
 use plimsoll_protocol::settings::PROGRAMS;
-use plimsoll_store::{StoreError, disk, environment};
+use plimsoll_store::{StoreError, disk};
 use std::ffi::OsStr;
 use std::path::Path;
 
 /// The file that all hook programs are.
-const FILE: &str = "plimsoll-hook";
+pub(super) const FILE: &str = "plimsoll-hook";
 
-/// Makes the names that are missing beside this program. A link by the file's name alone follows the next
+/// Makes the names that are missing in a folder of our programs. A link by the file's name alone follows the next
 /// `cargo install`, which replaces the file.
-///
-/// # Errors
-/// If the folder takes no link.
-pub fn link_hook_programs() -> Result<(), StoreError> {
-    let Some(folder) = environment::own_directory() else { return Ok(()) };
+pub(super) fn link_hook_programs(folder: &Path) -> Result<(), StoreError> {
     if !disk::exists(&folder.join(FILE)) {
         return Ok(());
     }
@@ -23,8 +19,8 @@ pub fn link_hook_programs() -> Result<(), StoreError> {
     paths.filter(|path| !disk::exists(path)).try_for_each(|path| disk::link(FILE, &path))
 }
 
-/// True for a name that [`link_hook_programs`] will make.
-pub(super) fn will_be_made(path: &Path) -> bool {
+/// True for a name that a link gets.
+pub(super) fn is_name(path: &Path) -> bool {
     let is_hook = |name: &str| PROGRAMS.contains(&name);
-    path.file_name().and_then(OsStr::to_str).is_some_and(is_hook) && disk::exists(&path.with_file_name(FILE))
+    path.file_name().and_then(OsStr::to_str).is_some_and(is_hook)
 }

@@ -2,7 +2,7 @@
 
 use super::{ClientError, Options, RunError, SettingsFault};
 use crate::install::places::{hooks_in, settings_files};
-use crate::install::{command_for, link_hook_programs};
+use crate::install::{command_for, is_copied, program_home, ready_programs};
 use plimsoll_policy::models::{OPTION, without_option};
 use plimsoll_protocol::settings::{self, HookSupport, OurHook, Parts, agent, servers};
 use plimsoll_store::{Project, StoreError, disk, environment, lock, state_file};
@@ -139,8 +139,8 @@ fn parts(options: &Options) -> Result<(Parts, String), RunError> {
     let parts = if options.memory { era.with_memory() } else { era.into() };
     let server = options.memory.then(|| servers::PROGRAM.to_owned());
     let named: Vec<String> = settings::programs_of(parts).into_iter().chain(server).collect();
-    if missing(&named).is_some() {
-        link_hook_programs()?;
+    if is_copied() || missing(&named).is_some() {
+        ready_programs()?;
     }
     let missing = missing(&named).cloned();
     let version = version.split_whitespace().next().unwrap_or_default().to_owned();
@@ -150,7 +150,7 @@ fn parts(options: &Options) -> Result<(Parts, String), RunError> {
 /// The first of these programs that is neither beside this one nor on the PATH.
 fn missing(programs: &[String]) -> Option<&String> {
     programs.iter().find(|program| {
-        let beside = environment::own_directory().map(|folder| folder.join(program));
+        let beside = program_home().map(|folder| folder.join(program));
         !beside.is_some_and(|path| disk::exists(&path)) && environment::find_program(program).is_none()
     })
 }

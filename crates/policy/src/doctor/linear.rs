@@ -2,6 +2,7 @@
 
 use super::programs::{Standing, of_standing};
 use super::{Finding, Section};
+use plimsoll_domain::build::Build;
 use plimsoll_domain::text::counted;
 
 /// The program that delivers notes. It is optional: it is needed only where an issue is set.
@@ -40,7 +41,7 @@ pub struct LinearFacts {
     pub trouble: Option<String>,
 }
 
-pub(super) fn section(facts: &LinearFacts, version: &str) -> Section {
+pub(super) fn section(facts: &LinearFacts, own: &Build) -> Section {
     let mut findings = Vec::new();
     match &facts.program {
         LinearProgram::Missing { what, todo } => {
@@ -52,7 +53,7 @@ pub(super) fn section(facts: &LinearFacts, version: &str) -> Section {
         }
         LinearProgram::Beside => {}
         LinearProgram::OnPath { path, standing } => {
-            let finding = of_standing(version, "plimsoll-linear", standing);
+            let finding = of_standing(own, "plimsoll-linear", standing);
             findings.extend(finding.map(|finding| finding.at(path.clone())));
         }
     }
@@ -74,6 +75,10 @@ mod tests {
     use super::super::codes;
     use super::*;
 
+    fn of(version: &str) -> Build {
+        Build { version: version.to_owned(), ..Build::own("plimsoll-linear") }
+    }
+
     #[test]
     fn a_missing_key_and_notes_that_wait_are_found() {
         let well = LinearFacts {
@@ -83,21 +88,20 @@ mod tests {
             undelivered: 0,
             trouble: None,
         };
-        assert_eq!(codes(&section(&well, "0.1.0")), [] as [&str; 0]);
+        assert_eq!(codes(&section(&well, &of("0.1.0"))), [] as [&str; 0]);
         for (standing, expected) in [("0.1.0", None), ("0.0.9", Some("programs.other_version"))] {
-            let (path, standing) =
-                ("/usr/bin/plimsoll-linear".to_owned(), Standing::Version(standing.to_owned()));
+            let (path, standing) = ("/usr/bin/plimsoll-linear".to_owned(), Standing::Built(of(standing)));
             let elsewhere = LinearFacts { program: LinearProgram::OnPath { path, standing }, ..well.clone() };
-            assert_eq!(codes(&section(&elsewhere, "0.1.0")), Vec::from_iter(expected));
+            assert_eq!(codes(&section(&elsewhere, &of("0.1.0"))), Vec::from_iter(expected));
         }
         let (what, todo) = ("it is nowhere".to_owned(), "install it".to_owned());
         let without = LinearFacts { program: LinearProgram::Missing { what, todo }, ..well.clone() };
-        let section_without = section(&without, "0.1.0");
+        let section_without = section(&without, &of("0.1.0"));
         assert_eq!(codes(&section_without), ["linear.no_program"]);
         assert_eq!(section_without.findings[0].what, "an issue is set, but it is nowhere");
         let ill =
             LinearFacts { has_key: false, undelivered: 2, trouble: Some("no network".to_owned()), ..well };
-        let section = section(&ill, "0.1.0");
+        let section = section(&ill, &of("0.1.0"));
         assert_eq!(codes(&section), ["linear.no_key", "linear.undelivered"]);
         assert_eq!(section.findings[1].what, "2 notes not delivered (no network)");
     }

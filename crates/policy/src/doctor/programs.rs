@@ -1,6 +1,7 @@
-//! Our programs: there, whole, of one version.
+//! Our programs: there, whole, of one build.
 
 use super::{Finding, Section};
+use plimsoll_domain::build::Build;
 use plimsoll_domain::text::counted;
 
 /// What became of asking a program for its version.
@@ -12,8 +13,8 @@ pub enum Standing {
     NotExecutable,
     /// It does not start, or does not know the question.
     Silent,
-    /// It says this.
-    Version(String),
+    /// It says that it is of this build.
+    Built(Build),
     /// It is another file than the program of the same name next to us; it was not started to ask for its version.
     Other,
 }
@@ -34,16 +35,16 @@ pub struct Named {
 /// Our programs.
 #[derive(Debug, Clone)]
 pub struct ProgramFacts {
-    /// Our own version.
-    pub version: String,
+    /// Our own build.
+    pub own: Build,
     /// The folder that contains us.
     pub folder: String,
     /// The programs that belong beside us. An optional one is among them if it is there.
     pub beside: Vec<(String, Standing)>,
     /// Those that settings name and that are elsewhere, or nowhere.
     pub named: Vec<Named>,
-    /// Every `plimsoll` on the PATH, in its order.
-    pub on_path: Vec<String>,
+    /// Every `plimsoll` on the PATH, in its order. One in the project is not asked what it is.
+    pub on_path: Vec<(String, Standing)>,
     /// True when the first of them is we.
     pub first_is_we: bool,
     /// True when the hooks need no loader; none if unknown.
@@ -59,7 +60,7 @@ pub(super) fn section(facts: &ProgramFacts) -> Section {
         findings.push(Finding::note("programs.dynamic", what, "build with `scripts/build.sh`"));
     }
     let programs = counted(facts.beside.len() + 1, "program");
-    Section::new("Programs", format!("{} ({programs} in {})", facts.version, facts.folder), findings)
+    Section::new("Programs", format!("{} ({programs} in {})", facts.own.version, facts.folder), findings)
 }
 
 const INIT_AGAIN: &str = "run `plimsoll init` again with the option of those settings (--user, --local)";
@@ -67,7 +68,7 @@ const TOGETHER: &str = "install all programs of one build together (`scripts/bui
 
 fn beside(facts: &ProgramFacts, (name, standing): &(String, Standing)) -> Option<Finding> {
     let place = format!("{}/{name}", facts.folder);
-    Some(of_standing(&facts.version, name, standing)?.at(place))
+    Some(of_standing(&facts.own, name, standing)?.at(place))
 }
 
 fn named(facts: &ProgramFacts, one: &Named) -> Option<Finding> {
@@ -82,13 +83,13 @@ fn named(facts: &ProgramFacts, one: &Named) -> Option<Finding> {
             format!("the settings name {}, which does not exist", one.name),
             INIT_AGAIN,
         ),
-        standing => of_standing(&facts.version, &one.name, standing)?,
+        standing => of_standing(&facts.own, &one.name, standing)?,
     };
     Some(finding.at(one.file.clone()))
 }
 
-/// What is wrong with a program, beside our own version.
-pub(super) fn of_standing(ours: &str, name: &str, standing: &Standing) -> Option<Finding> {
+/// What is wrong with a program, beside our own build.
+pub(super) fn of_standing(ours: &Build, name: &str, standing: &Standing) -> Option<Finding> {
     match standing {
         Standing::Missing => {
             Some(Finding::problem("programs.missing", format!("{name} is missing"), TOGETHER))
@@ -103,9 +104,14 @@ pub(super) fn of_standing(ours: &str, name: &str, standing: &Standing) -> Option
             format!("{name} does not start, or is too old to report its version"),
             TOGETHER,
         )),
-        Standing::Version(version) if version != ours => Some(Finding::warning(
+        Standing::Built(build) if build.version != ours.version => Some(Finding::warning(
             "programs.other_version",
-            format!("{name} is {version}, and plimsoll is {ours}"),
+            format!("{name} is {}, and plimsoll is {}", build.version, ours.version),
+            TOGETHER,
+        )),
+        Standing::Built(build) if !build.may_be_of_one_build(ours) => Some(Finding::warning(
+            "programs.other_build",
+            format!("{name} is of another build than plimsoll: {build}, and {ours}"),
             TOGETHER,
         )),
         Standing::Other => Some(Finding::warning(
@@ -113,12 +119,17 @@ pub(super) fn of_standing(ours: &str, name: &str, standing: &Standing) -> Option
             format!("{name} is not the program next to plimsoll: it may be another version"),
             "run `plimsoll init` again with the option of those settings (--user, --local), or install all programs together",
         )),
-        Standing::Version(_) => None,
+        Standing::Built(_) => None,
     }
 }
 
 fn on_path(facts: &ProgramFacts) -> Option<Finding> {
-    let others = || facts.on_path.join(", ");
+    let words = |(path, standing): &(String, Standing)| match standing {
+        Standing::Built(build) if *build != facts.own => format!("{path}, {build}"),
+        Standing::Silent => format!("{path}, which does not report its version"),
+        _ => path.clone(),
+    };
+    let others = || facts.on_path.iter().map(words).collect::<Vec<_>>().join("; ");
     if facts.on_path.is_empty() {
         let what = "plimsoll is not on the PATH: the slash commands /ralph and /handoff do not find it";
         let todo = format!("add {} to the PATH", facts.folder);
@@ -139,14 +150,18 @@ mod tests {
     use super::super::codes;
     use super::*;
 
+    fn of(version: &str, commit: &str) -> Build {
+        Build { version: version.to_owned(), commit: Some(commit.to_owned()), ..Build::own("plimsoll") }
+    }
+
     fn facts(change: impl FnOnce(&mut ProgramFacts)) -> Section {
-        let version = || Standing::Version("0.1.0".to_owned());
+        let version = || Standing::Built(of("0.1.0", "aaa"));
         let mut facts = ProgramFacts {
-            version: "0.1.0".to_owned(),
+            own: of("0.1.0", "aaa"),
             folder: "/opt".to_owned(),
             beside: vec![("plimsoll-stop-gate".to_owned(), version())],
             named: Vec::new(),
-            on_path: vec!["/opt/plimsoll".to_owned()],
+            on_path: vec![("/opt/plimsoll".to_owned(), version())],
             first_is_we: true,
             is_static: Some(true),
         };
@@ -166,23 +181,37 @@ mod tests {
             let standing = Standing::Missing;
             facts(|facts| facts.named.push(Named { name, file, standing, guarded: true }))
         };
-        let old = || Standing::Version("0.0.9".to_owned());
+        let old = || Standing::Built(of("0.0.9", "aaa"));
+        let rebuilt = || Standing::Built(of("0.1.0", "bbb"));
         for (section, expected) in [
             (facts(|_| ()), vec![]),
             (standing(Standing::Missing), vec!["programs.missing"]),
             (standing(Standing::NotExecutable), vec!["programs.not_executable"]),
             (standing(Standing::Silent), vec!["programs.silent"]),
             (standing(old()), vec!["programs.other_version"]),
+            (standing(rebuilt()), vec!["programs.other_build"]),
             (named(Standing::Other), vec!["programs.other_version"]),
             (named(Standing::Missing), vec!["settings.missing_program"]),
             (guarded(), vec!["settings.silent_program"]),
             (facts(|facts| facts.on_path.clear()), vec!["programs.not_on_path"]),
             (facts(|facts| facts.first_is_we = false), vec!["programs.several"]),
-            (facts(|facts| facts.on_path.push("/old/plimsoll".to_owned())), vec!["programs.several"]),
+            (
+                facts(|facts| facts.on_path.push(("/old/plimsoll".to_owned(), old()))),
+                vec!["programs.several"],
+            ),
             (facts(|facts| facts.is_static = Some(false)), vec!["programs.dynamic"]),
             (facts(|facts| facts.is_static = None), vec![]),
         ] {
             assert_eq!(codes(&section), expected, "{section:?}");
         }
+    }
+
+    #[test]
+    fn another_one_on_the_path_is_named_with_its_build() {
+        let section = facts(|facts| {
+            facts.on_path.push(("/old/plimsoll".to_owned(), Standing::Built(of("0.0.9", "bbb"))));
+        });
+        let what = &section.findings[0].what;
+        assert!(what.contains("/opt/plimsoll; /old/plimsoll, 0.0.9 (") && what.ends_with("bbb)"), "{what}");
     }
 }

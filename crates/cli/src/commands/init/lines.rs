@@ -9,7 +9,14 @@ use plimsoll_protocol::settings::{HookSupport, Variable, servers};
 use std::path::Path;
 
 /// The user with `cargo install` easily has the command without the hooks.
-const HOW_TO_INSTALL: &str = "`scripts/install.sh` in a checkout installs them, or there `cargo install --locked --path crates/hooks` (and crates/cli, crates/mcp)";
+const HOW_TO_INSTALL: &str = "`scripts/install.sh` in a checkout or a release archive installs them, `cargo install --locked plimsoll` too";
+
+/// Where the programs were copied to, if they were.
+pub(super) fn copied(to: Option<&Path>) -> String {
+    to.map_or_else(String::new, |to| {
+        format!("{}: the programs, copied out of a folder in which they would not stay\n", to.display())
+    })
+}
 
 pub(super) fn installation(plan: &Plan<Installation>, project: &Path) -> String {
     let report = &plan.report;

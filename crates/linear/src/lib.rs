@@ -16,6 +16,7 @@ mod way;
 
 use console::{complain, fail, refused, say};
 use plimsoll_domain::Settings;
+use plimsoll_domain::build::Build;
 use plimsoll_flows::linear::command::LinearCommand;
 use plimsoll_store::{Project, config};
 use std::process::ExitCode;
@@ -24,7 +25,7 @@ const USAGE: &str = "Delivers the notes of Plimsoll's runs to Linear. `plimsoll 
 
 Usage: plimsoll-linear check             check settings, key, network, issue and permissions
        plimsoll-linear sync [--dry-run]  deliver the notes that wait
-       plimsoll-linear --version         print the version
+       plimsoll-linear --version         print the version; with --json also target and commit
        plimsoll-linear --help            print this
 
 `plimsoll run` starts it to deliver a run's notes.";
@@ -32,7 +33,8 @@ Usage: plimsoll-linear check             check settings, key, network, issue and
 /// As every system that we run on numbers it.
 const SIGXFSZ: i32 = 25;
 
-fn main() -> ExitCode {
+/// Does what the arguments of this process say.
+pub fn main() -> ExitCode {
     // A file that grows beyond a limit (`ulimit -f`) is an error with a name, as on a full disk, and no end by a signal.
     let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
     let arguments: Vec<String> =
@@ -40,6 +42,10 @@ fn main() -> ExitCode {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["--version" | "-V"] => {
             say(format!("plimsoll-linear {}", env!("CARGO_PKG_VERSION")));
+            ExitCode::SUCCESS
+        }
+        ["--version", "--json"] => {
+            say(Build::own("plimsoll-linear").to_json());
             ExitCode::SUCCESS
         }
         ["--help" | "-h"] => {

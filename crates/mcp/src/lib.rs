@@ -19,6 +19,7 @@ mod tools;
 mod turns;
 mod workspace;
 
+use plimsoll_domain::build::Build;
 use plimsoll_domain::text::SafeText;
 use server::Server;
 use std::io::Write;
@@ -30,22 +31,20 @@ Usage: plimsoll-mcp [--workspace]
 
   --workspace  also read_file, write_file and list_files below the project's folder, and run_command: a shell
                with its working directory there, which is not confined in any way
-  --version    print the version
+  --version    print the version; with --json also target and commit
   --help       print this
 
 The project is CLAUDE_PROJECT_DIR, or the one that contains the working directory.";
 
-/// A static program has musl's allocator otherwise, which asks the system for every larger piece.
-#[global_allocator]
-static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
-
-fn main() -> ExitCode {
+/// Serves the client at standard input and output, or says what was asked for.
+pub fn main() -> ExitCode {
     let arguments: Vec<String> =
         std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         [] => server::run(Server::of_project(false)),
         ["--workspace"] => server::run(Server::of_project(true)),
         ["--version" | "-V"] => say(&format!("plimsoll-mcp {}", env!("CARGO_PKG_VERSION"))),
+        ["--version", "--json"] => say(&Build::own("plimsoll-mcp").to_json()),
         ["--help" | "-h"] => say(USAGE),
         _ => {
             complain(&format!("unknown arguments {arguments:?}\n\n{USAGE}"));

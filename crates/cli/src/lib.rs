@@ -25,16 +25,18 @@ mod value_parsers;
 mod worker_words;
 
 use commands::{Command, Verb};
+use plimsoll_domain::build::Build;
 use std::process::ExitCode;
 
 /// As every system that we run on numbers it.
 const SIGXFSZ: i32 = 25;
 
-/// A static program has musl's allocator otherwise, which asks the system for every larger piece.
-#[global_allocator]
-static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
-
-fn main() -> ExitCode {
+/// Runs the command that this process was started with.
+pub fn main() -> ExitCode {
+    if commands::asks_for_build() {
+        console::say(Build::own("plimsoll").to_json());
+        return ExitCode::SUCCESS;
+    }
     let verb = match Command::of_process() {
         Ok(command) => command.verb,
         Err(error) => return commands::misread(&error),

@@ -17,11 +17,8 @@ mod hook;
 use plimsoll_flows::hooks;
 use std::process::ExitCode;
 
-/// A static program has musl's allocator otherwise, which takes three times as long and a third of a hook's time.
-#[global_allocator]
-static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
-
-fn main() -> ExitCode {
+/// Runs the hook by whose name this process was started.
+pub fn main() -> ExitCode {
     if hook::is_asked_for_version() {
         return hook::tell_version();
     }
