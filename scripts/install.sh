@@ -79,6 +79,9 @@ elif [ -x "$here/bin/plimsoll" ]; then
 else
   [ -x "$here/build.sh" ] || fail "neither a checkout nor a release archive: $here"
   echo "building Plimsoll (the first time takes a few minutes)" >&2
+  # So that `plimsoll --version --json` can say it.
+  PLIMSOLL_COMMIT=$(git -C "$here" describe --always --dirty --abbrev=40 --exclude '*' 2>/dev/null || true)
+  export PLIMSOLL_COMMIT
   bin=$("$here/build.sh")
 fi
 
@@ -87,7 +90,10 @@ if [ -f "$here/../crates/hooks/programs.txt" ]; then
   while read -r program; do programs+=("$program"); done <"$here/../crates/hooks/programs.txt"
   programs+=(plimsoll-linear plimsoll-mcp plimsoll)
 else
-  for program in "$bin"/*; do programs+=("$(basename "$program")"); done
+  for program in "$bin"/*; do
+    # The file of the hooks under its own name is for cargo and npm.
+    [ "${program##*/}" = plimsoll-hook ] || programs+=("${program##*/}")
+  done
 fi
 for program in "${programs[@]}"; do
   [ -x "$bin/$program" ] || fail "$bin lacks $program"

@@ -212,6 +212,7 @@ pages! {
     a_night "docs/night.md";
     nights "docs/nights.md";
     performance "docs/performance.md";
+    platforms "docs/platforms.md";
     recipes "docs/recipes.md";
     reference "docs/reference.md";
     settings "docs/settings.md";

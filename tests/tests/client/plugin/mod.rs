@@ -5,6 +5,7 @@ mod files;
 mod frames;
 mod market;
 mod missing;
+mod released;
 mod session;
 pub(crate) mod stage;
 mod twice;

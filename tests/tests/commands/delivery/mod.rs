@@ -1,10 +1,15 @@
 //! From a checkout or an archive into somebody's shell: help, completions, manual pages, the installer, the release.
 
+mod address;
 mod completions;
 mod help;
 mod installer;
 mod manual;
+mod npm;
+mod online;
+mod packages;
 mod release;
+mod releases;
 
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::{Finished, Launch, World};

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Publishes the packages on crates.io, each after those that it needs, so that `cargo install plimsoll` works. It only tries, until
+# it is told otherwise: everything but the upload, with each package compiled from what would be uploaded.
+#
+# Usage: scripts/publish.sh [--list | --no-verify | --really]
+#   --list        only print the packages, in their order
+#   --no-verify   try without compiling
+#   --really      publish
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fail() { printf 'publish.sh: %s\n' "$1" >&2; exit "${2:-1}"; }
+arguments=(--dry-run) list=""
+case "$*" in
+  "") ;;
+  --list) list=yes ;;
+  --no-verify) arguments=(--dry-run --no-verify) ;;
+  --really) arguments=() ;;
+  *) fail "Usage: scripts/publish.sh [--list | --no-verify | --really]" 2 ;;
+esac
+command -v jq >/dev/null || fail "jq is needed"
+
+# The packages of the workspace that may be published; each goes out of the list after all that it needs.
+order() {
+  cargo metadata --locked --no-deps --format-version 1 | jq -r '
+    [.packages[] | select(.publish == null) | {name, needs: [.dependencies[] | select(.path and .kind != "dev") | .name]}]
+    | def next: (map(.name)) as $left | map(select(all(.needs[]; IN($left[]) | not)));
+      def all_in_order: if length == 0 then empty
+        else next as $now | if ($now | length) == 0 then error("a circle: \(map(.name))") else
+          ($now | sort_by(.name)[] | .name), (. - $now | all_in_order) end end;
+      all_in_order'
+}
+mapfile -t packages < <(order)
+[ ${#packages[@]} -gt 0 ] || fail "no package may be published"
+printf '%s\n' "${packages[@]}"
+[ -z "$list" ] || exit 0
+
+# shellcheck source=scripts/release/constants.sh
+. scripts/release/constants.sh
+if [ ${#arguments[@]} = 0 ]; then
+  # Everybody will read what is published, and nobody can take it back.
+  check_tag "v$version"
+  case $(commit) in *-dirty | "") fail "files differ from what is committed" ;; esac
+fi
+named=()
+for package in "${packages[@]}"; do named+=(--package "$package"); done
+# Cargo uploads them in this order by itself, and takes those that are not there yet from here.
+cargo publish --locked "${arguments[@]}" "${named[@]}"

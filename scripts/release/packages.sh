@@ -1,0 +1,188 @@
+#!/usr/bin/env bash
+# Makes everything else of a release from its archives: install.sh, the Homebrew formula, the npm packages, the plugin's
+# repository, the provenance statement, and SHA256SUMS over all of it. It builds nothing: what it makes has the very
+# programs of the archives, for the targets that have one. The address in all of them is `repository` in Cargo.toml.
+#
+# Usage: scripts/release/packages.sh [--out DIR] [--tag TAG]
+#   --out DIR   the folder of the archives, also for what is made [default: target/release-archives]
+#   --tag TAG   fail unless the tag is `v` plus the version in Cargo.toml, and the address is a real one
+set -euo pipefail
+called_from=$PWD
+cd "$(dirname "$0")/../.."
+
+fail() { printf 'packages.sh: %s\n' "$1" >&2; exit "${2:-1}"; }
+out=${CARGO_TARGET_DIR:-$PWD/target}/release-archives tag=""
+while [ $# -gt 0 ]; do
+  case $1 in
+    --out | --tag) [ -n "${2:-}" ] || fail "$1 needs a value" 2 ;;&
+    --out) out=$2; shift 2 ;;
+    --tag) tag=$2; shift 2 ;;
+    *) fail "unknown argument: $1 (--out DIR, --tag TAG)" 2 ;;
+  esac
+done
+case $out in /*) ;; *) out=$called_from/$out ;; esac
+for tool in jq npm; do command -v "$tool" >/dev/null || fail "$tool is needed"; done
+
+# shellcheck source=scripts/release/constants.sh
+. scripts/release/constants.sh
+check_tag "$tag"
+
+# --- the archives -------------------------------------------------------------------------------------------------
+
+# A target as the others call it: its name at npm, and what `uname -sm` says there.
+declare -A npm_name=(
+  [x86_64-unknown-linux-musl]=linux-x64 [aarch64-unknown-linux-musl]=linux-arm64
+  [x86_64-apple-darwin]=darwin-x64 [aarch64-apple-darwin]=darwin-arm64
+)
+declare -A uname_name=(
+  [x86_64-unknown-linux-musl]='Linux x86_64' [aarch64-unknown-linux-musl]='Linux aarch64'
+  [x86_64-apple-darwin]='Darwin x86_64' [aarch64-apple-darwin]='Darwin arm64'
+)
+targets=()
+for target in "${!npm_name[@]}"; do
+  [ ! -f "$out/plimsoll-$version-$target.tar.gz" ] || targets+=("$target")
+done
+[ ${#targets[@]} -gt 0 ] || fail "there is no archive plimsoll-$version-TARGET.tar.gz in $out: scripts/release.sh makes them"
+mapfile -t targets < <(printf '%s\n' "${targets[@]}" | LC_ALL=C sort)
+
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+for target in "${targets[@]}"; do tar -xzf "$out/plimsoll-$version-$target.tar.gz" -C "$stage"; done
+root_of() { printf '%s' "$stage/plimsoll-$version-$1"; }
+sha256_of() { sha256sum <"$1" | cut -d' ' -f1; }
+# A template with the constants filled in. The list of targets is the third.
+filled() { sed -e "s|@VERSION@|$version|g" -e "s|@REPOSITORY@|$repository|g" -e "s|@TARGETS@|${targets[*]}|g" "$1"; }
+put() { # from standard input, whole or not at all
+  cat >"$out/$1.new"
+  mv -f -- "$out/$1.new" "$out/$1"
+}
+
+# --- install.sh and the formula -----------------------------------------------------------------------------------
+
+filled scripts/release/install.sh | put install.sh
+chmod 755 "$out/install.sh"
+
+formula() {
+  local system target line
+  while IFS= read -r line; do
+    [ "$line" = '@TARGETS@' ] || { printf '%s\n' "$line"; continue; }
+    for system in darwin linux; do
+      printf '%s\n' "${targets[@]}" | grep -q -- "-$system" || continue
+      printf '  on_%s do\n' "${system/darwin/macos}"
+      for target in "${targets[@]}"; do
+        case $target in *-"$system"*) ;; *) continue ;; esac
+        case $target in x86_64*) echo '    on_intel do' ;; *) echo '    on_arm do' ;; esac
+        printf '      url "%s"\n' "$repository/releases/download/v$version/plimsoll-$version-$target.tar.gz"
+        printf '      sha256 "%s"\n    end\n' "$(sha256_of "$out/plimsoll-$version-$target.tar.gz")"
+      done
+      printf '  end\n\n'
+    done
+  done <scripts/release/plimsoll.rb
+}
+formula | sed -e "s|@VERSION@|$version|g" -e "s|@REPOSITORY@|$repository|g" | put plimsoll.rb
+
+# --- npm ----------------------------------------------------------------------------------------------------------
+
+# What every package says. Nothing runs when npm installs: there are no scripts, and npm 12 would not run them.
+manifest() { # name, description, more fields as JSON
+  jq -n --arg name "$1" --arg version "$version" --arg description "$2" --arg url "$repository" --argjson more "$3" \
+    '{name: $name, version: $version, description: $description, license: "MIT OR Apache-2.0", homepage: $url,
+      repository: {type: "git", url: "git+\($url).git"}} + $more'
+}
+licenses=(LICENSE LICENSE-MIT LICENSE-APACHE crates/secrets/rules/LICENSE-betterleaks)
+folders=()
+optional='{}'
+for target in "${targets[@]}"; do
+  name=@plimsoll/${npm_name[$target]} folder=$stage/npm/${npm_name[$target]}
+  mkdir -p "$folder/bin"
+  # The names of the hook programs would be eight copies: npm keeps no links. `plimsoll init` makes them.
+  for program in plimsoll plimsoll-hook plimsoll-linear plimsoll-mcp; do cp "$(root_of "$target")/bin/$program" "$folder/bin/"; done
+  cp "${licenses[@]}" "$folder/"
+  # Yarn would keep the package zipped otherwise.
+  manifest "$name" "The programs of Plimsoll for ${npm_name[$target]}" \
+    "$(jq -n --arg both "${npm_name[$target]}" '($both | split("-")) as [$os, $cpu] | {os: [$os], cpu: [$cpu], preferUnplugged: true}')" \
+    >"$folder/package.json"
+  folders+=("$folder")
+  optional=$(jq -n --argjson all "$optional" --arg name "$name" --arg version "$version" '$all + {($name): $version}')
+done
+folder=$stage/npm/plimsoll
+mkdir -p "$folder/bin"
+cp scripts/release/npm/plimsoll.js "$folder/bin/"
+cp "${licenses[@]}" README.md "$folder/"
+manifest plimsoll "The load line for Claude Code" \
+  "$(jq -n --argjson optional "$optional" '{bin: {plimsoll: "bin/plimsoll.js"}, engines: {node: ">=18"}, optionalDependencies: $optional}')" \
+  >"$folder/package.json"
+(cd "$out" && npm pack --silent --offline --ignore-scripts "${folders[@]}" "$folder" >/dev/null) || fail "npm cannot pack"
+
+# --- the plugin's repository --------------------------------------------------------------------------------------
+
+plugin=$stage/plimsoll-plugin-$version
+mkdir -p "$plugin/.claude-plugin"
+cp -R hooks-config/plugin "$plugin/plugin"
+cp "${licenses[@]}" "$plugin/"
+filled scripts/release/plugin/README.md >"$plugin/README.md"
+jq '.plugins[0].source = "./plugin"
+  | .plugins[0].description = "Hooks, slash commands, the frame agent and the MCP server of Plimsoll, with its programs."' \
+  .claude-plugin/marketplace.json >"$plugin/.claude-plugin/marketplace.json"
+jq --arg url "$repository" '.homepage = $url | .description |= sub(" It needs Plimsoll.s programs."; "")' \
+  hooks-config/plugin/.claude-plugin/plugin.json >"$plugin/plugin/.claude-plugin/plugin.json"
+# A program that the user has installed comes first; else the plugin's own.
+jq '(.. | .command? | strings) |= sub("; command -v (?<name>[a-z-]+) >/dev/null \\|\\| ";
+  "; command -v \(.name) >/dev/null || PATH=\"$PATH:${CLAUDE_PLUGIN_ROOT}/programs/$(uname -sm)\"; command -v \(.name) >/dev/null || ")' \
+  hooks-config/plugin/hooks/hooks.json >"$plugin/plugin/hooks/hooks.json"
+jq '.mcpServers.plimsoll.env.PATH += ":${CLAUDE_PLUGIN_ROOT}/bin"' hooks-config/plugin/.mcp.json >"$plugin/plugin/.mcp.json"
+jq --arg words "there is no program of the plugin for this machine" \
+  '.systemMessage |= sub("its programs are not installed"; $words)' \
+  hooks-config/plugin/hooks/missing.json >"$plugin/plugin/hooks/missing.json"
+mkdir "$plugin/plugin/bin"
+for program in plimsoll plimsoll-mcp; do
+  sed -e "s|@PROGRAM@|$program|g" scripts/release/plugin/start.sh >"$plugin/plugin/bin/$program"
+  chmod 755 "$plugin/plugin/bin/$program"
+done
+for target in "${targets[@]}"; do
+  folder="$plugin/plugin/programs/${uname_name[$target]}"
+  mkdir -p "$folder"
+  for program in plimsoll plimsoll-hook plimsoll-linear plimsoll-mcp; do cp "$(root_of "$target")/bin/$program" "$folder/"; done
+  # Git keeps links, and one file is an eighth of eight.
+  while read -r name; do ln -s plimsoll-hook "$folder/$name"; done <crates/hooks/programs.txt
+done
+packed "$stage" "plimsoll-plugin-$version" | put "plimsoll-plugin-$version.tar.gz"
+
+# --- where it came from, and the sums -----------------------------------------------------------------------------
+
+# Everything of this version, and nothing that an earlier call left.
+files=(install.sh plimsoll.rb "plimsoll-plugin-$version.tar.gz" "plimsoll-$version.tgz")
+for target in "${targets[@]}"; do files+=("plimsoll-$version-$target.tar.gz" "plimsoll-${npm_name[$target]}-$version.tgz"); done
+
+# A statement in the form of SLSA's provenance. It is signed by nobody: it says what the maker of the release claims. What
+# GitHub attests is apart, and can be checked (docs/platforms.md).
+statement() {
+  local subjects
+  subjects=$(for file in "${files[@]}"; do
+    jq -n --arg name "$file" --arg sum "$(sha256_of "$out/$file")" '{name: $name, digest: {sha256: $sum}}'
+  done | jq -s 'sort_by(.name)')
+  jq -n --argjson subjects "$subjects" --arg version "$version" --arg url "$repository" --arg commit "$(commit)" \
+    --arg targets "${targets[*]}" --arg lock "$(sha256_of Cargo.lock)" --arg rustc "$(rustc --version 2>/dev/null || true)" \
+    --arg run "${GITHUB_RUN_ID:+${GITHUB_SERVER_URL:-}/${GITHUB_REPOSITORY:-}/actions/runs/$GITHUB_RUN_ID}" '{
+      _type: "https://in-toto.io/Statement/v1",
+      subject: $subjects,
+      predicateType: "https://slsa.dev/provenance/v1",
+      predicate: {
+        buildDefinition: {
+          buildType: "\($url)#scripts/release.sh",
+          externalParameters: {version: $version, targets: ($targets | split(" "))},
+          internalParameters: {rustc: $rustc},
+          resolvedDependencies: [
+            {uri: "git+\($url)", digest: {gitCommit: ($commit | sub("-dirty$"; ""))},
+             annotations: {modified: ($commit | endswith("-dirty"))}},
+            {name: "Cargo.lock", digest: {sha256: $lock}}
+          ]
+        },
+        runDetails: {builder: {id: (if $run == "" then "\($url)/unattested" else $run end)}}
+      }
+    }'
+}
+statement | put "plimsoll-$version.intoto.json"
+files+=("plimsoll-$version.intoto.json")
+(cd "$out" && printf '%s\n' "${files[@]}" | LC_ALL=C sort | xargs -d '\n' sha256sum --) | put SHA256SUMS
+printf '%s\n' "${files[@]}" SHA256SUMS

@@ -1,0 +1,105 @@
+//! What is made from the archives of a release.
+
+use crate::delivery::releases::{TARGETS, VERSION, stand_in};
+use crate::delivery::{LONG, found, script, shell};
+use plimsoll_testkit::workspace_root;
+use plimsoll_testkit::world::World;
+use serde_json::Value;
+
+fn packages(world: &World, more: &[&str]) -> plimsoll_testkit::world::Finished {
+    script(world, "release/packages.sh", &[&["--out", "out"], more].concat()).timeout(LONG).run()
+}
+
+/// The one address, as Cargo.toml has it.
+fn repository() -> String {
+    let manifest = std::fs::read_to_string(workspace_root().join("Cargo.toml")).expect("Cargo.toml");
+    let line = manifest.lines().find_map(|line| line.strip_prefix("repository = ")).expect("an address");
+    line.trim_matches('"').to_owned()
+}
+
+#[test]
+fn everything_of_a_release_is_made_from_its_archives_and_named_in_the_sums() {
+    let world = World::without_git();
+    stand_in(&world, "out", VERSION);
+    let said = packages(&world, &[]).expect_success().stdout;
+    let mut made: Vec<&str> = said.lines().collect();
+    made.sort_unstable();
+    let there = shell(&world, "cd out && LC_ALL=C ls").stdout;
+    assert_eq!(there.lines().collect::<Vec<_>>(), made, "nothing else is left there");
+    let sums = shell(&world, "cd out && sha256sum -c --strict SHA256SUMS").expect_success().stdout;
+    assert_eq!(sums.lines().count() + 1, made.len(), "all but the sums themselves: {sums}");
+
+    let statement = world.json(format!("out/plimsoll-{VERSION}.intoto.json"));
+    let subjects = statement["subject"].as_array().expect("subjects");
+    assert_eq!(subjects.len() + 2, made.len(), "all but itself and the sums: {statement}");
+    let listed = world.read("out/SHA256SUMS");
+    for subject in subjects {
+        let (name, sum) = (&subject["name"], subject["digest"]["sha256"].as_str().expect("a sum"));
+        assert!(listed.contains(&format!("{sum}  {}\n", name.as_str().unwrap_or_default())), "{subject}");
+    }
+
+    let formula = world.read("out/plimsoll.rb");
+    let address = repository();
+    for target in TARGETS {
+        let archive = format!("plimsoll-{VERSION}-{target}.tar.gz");
+        assert!(
+            formula.contains(&format!("url \"{address}/releases/download/v{VERSION}/{archive}\"")),
+            "{formula}"
+        );
+        let sum =
+            listed.lines().find(|line| line.ends_with(&archive)).and_then(|line| line.split(' ').next());
+        assert!(formula.contains(sum.expect("its sum")), "{formula}");
+    }
+    assert!(
+        !formula.contains('@') && !formula.contains("on_macos"),
+        "only what there is an archive of: {formula}"
+    );
+    if found("ruby").is_some() {
+        shell(&world, "ruby -c out/plimsoll.rb").expect_success();
+    }
+    let installer = world.read("out/install.sh");
+    assert!(installer.contains(&format!("VERSION={VERSION}\nREPOSITORY={address}\n")), "{installer}");
+    shell(&world, "sh -n out/install.sh && out/install.sh --help").expect_success();
+}
+
+#[test]
+fn npm_packages_run_nothing_when_they_are_installed_and_have_one_file_of_each_program() {
+    let world = World::without_git();
+    stand_in(&world, "out", VERSION);
+    packages(&world, &[]).expect_success();
+    let manifest = |file: &str| -> Value {
+        let line = format!("tar -xzOf out/{file} package/package.json");
+        serde_json::from_str(&shell(&world, &line).expect_success().stdout).expect("JSON")
+    };
+    let main = manifest(&format!("plimsoll-{VERSION}.tgz"));
+    for (name, os, cpu) in [("linux-x64", "linux", "x64"), ("linux-arm64", "linux", "arm64")] {
+        let file = format!("plimsoll-{name}-{VERSION}.tgz");
+        let platform = manifest(&file);
+        assert_eq!((&platform["os"][0], &platform["cpu"][0]), (&os.into(), &cpu.into()));
+        assert_eq!(main["optionalDependencies"][format!("@plimsoll/{name}")], VERSION);
+        let listing = shell(&world, &format!("tar -tvzf out/{file} | grep /bin/")).stdout;
+        assert_eq!(listing.lines().count(), 4, "{listing}");
+        assert!(listing.lines().all(|line| line.starts_with("-rwxr-xr-x")), "{listing}");
+        assert!(platform["scripts"].is_null() && platform["bin"].is_null(), "{platform}");
+    }
+    assert!(main["scripts"].is_null() && main["dependencies"].is_null(), "{main}");
+    assert_eq!(main["optionalDependencies"].as_object().map(serde_json::Map::len), Some(2));
+    let url = main["repository"]["url"].as_str().unwrap_or_default();
+    assert_eq!(url, format!("git+{}.git", repository()));
+}
+
+#[test]
+fn a_release_for_others_needs_its_archives_and_a_real_address() {
+    let world = World::without_git();
+    let nothing = packages(&world, &[]);
+    assert!(nothing.code == Some(1) && nothing.stderr.contains("there is no archive"), "{nothing:?}");
+    let other = packages(&world, &["--tag", "v99.0.0"]);
+    assert!(other.code == Some(1) && other.stderr.contains("v99.0.0"), "{other:?}");
+    if repository().contains("example.invalid") {
+        let tag = format!("v{VERSION}");
+        let unreal = packages(&world, &["--tag", &tag]);
+        assert!(unreal.code == Some(1) && unreal.stderr.contains("put the real address there"), "{unreal:?}");
+    }
+    assert_eq!(packages(&world, &["--frob"]).code, Some(2));
+    assert_eq!(shell(&world, "ls out").stdout, "");
+}
