@@ -58,8 +58,9 @@ payload() { # event, more fields
 }
 payload SessionStart ',"source":"startup"' | run plimsoll-session-start >/dev/null || fail "plimsoll-session-start"
 payload PostToolBatch ',"tool_calls":[]' | run plimsoll-post-tool >"$stage/answer.json" || fail "plimsoll-post-tool"
-holds "a hook measures the transcript and writes a checkpoint" 'tostring | contains("CCS_CHECKPOINT")' <"$stage/answer.json"
+holds "a hook measures the transcript and writes a checkpoint" 'tostring | contains("A handoff is ready")' <"$stage/answer.json"
 find "$stage/project/.claude/handoffs" -name '*.md' | grep -q . || fail "there is no handoff"
+payload SessionEnd ',"reason":"other"' | run plimsoll-session-end >/dev/null || fail "plimsoll-session-end"
 run plimsoll turns list --json >"$stage/turns.json" || fail "turns list"
 holds "the turn is in the log" 'length == 1' <"$stage/turns.json"
 

@@ -131,12 +131,13 @@ unpack() { # the archive; checked before anything is unpacked
   [ "$told" = "plimsoll $version" ] || fail "the archive of $version has \"$told\": nothing was installed"
 }
 
-# From here on each step is one rename: whoever starts a program gets the old one or the new one.
+# From here on each step is one rename: whoever starts a program gets the old one or the new one. Only where the same version is
+# there with other bytes, there is a moment between two renames.
 place() {
-  if [ -e "$versions/$version" ]; then
+  if [ -e "$versions/$version" ] && ! diff -r "$unpacked" "$versions/$version" >/dev/null 2>&1; then
     mv -- "$versions/$version" "$draft/before" || fail "cannot replace $versions/$version"
   fi
-  mv -- "$unpacked" "$versions/$version" || fail "cannot write $versions/$version"
+  [ -e "$versions/$version" ] || mv -- "$unpacked" "$versions/$version" || fail "cannot write $versions/$version"
   while IFS= read -r file && IFS= read -r link; do
     make_folder "$(dirname "$link")"
     new=$link.new.$$

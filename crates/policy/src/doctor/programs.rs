@@ -57,14 +57,19 @@ pub(super) fn section(facts: &ProgramFacts) -> Section {
     findings.extend(on_path(facts));
     if facts.is_static == Some(false) {
         let what = "the hooks are linked dynamically: each starts about 0.7 ms later than a static one";
-        findings.push(Finding::note("programs.dynamic", what, "build with `scripts/build.sh`"));
+        findings.push(Finding::note(
+            "programs.dynamic",
+            what,
+            "install a release, or build with `scripts/build.sh`",
+        ));
     }
     let programs = counted(facts.beside.len() + 1, "program");
     Section::new("Programs", format!("{} ({programs} in {})", facts.own.version, facts.folder), findings)
 }
 
 const INIT_AGAIN: &str = "run `plimsoll init` again with the option of those settings (--user, --local)";
-const TOGETHER: &str = "install all programs of one build together (`scripts/build.sh`)";
+const TOGETHER: &str =
+    "install all programs of one build together, in the way in which you installed plimsoll";
 
 fn beside(facts: &ProgramFacts, (name, standing): &(String, Standing)) -> Option<Finding> {
     let place = format!("{}/{name}", facts.folder);

@@ -57,9 +57,9 @@ fn the_plugin_of_a_release_needs_nothing_else_and_gives_way_to_what_is_installed
     assert!(count(&turn_log(&world), RecordKind::Turn) > 0, "the hooks run");
     // The slash commands use the command by its name.
     let last = model.main_requests().into_iter().last().expect("a request").text();
+    let place = "/plugins/cache/plimsoll/plimsoll/";
     assert!(
-        last.contains("unknown-linux") && last.contains("/plugin/bin/plimsoll")
-            || last.contains("/bin/plimsoll"),
+        last.contains(place) && last.contains("/bin/plimsoll") && last.contains("\\\"target\\\":"),
         "{last}"
     );
 

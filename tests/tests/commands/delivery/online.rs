@@ -1,7 +1,7 @@
 //! The script that downloads a release, against a server on loopback.
 
 use crate::delivery::releases::{TARGETS, VERSION, serve, stand_in};
-use crate::delivery::{LONG, shell, tree};
+use crate::delivery::{LONG, found, shell, tree};
 use plimsoll_testkit::world::{Finished, Launch, World};
 use std::path::PathBuf;
 
@@ -187,6 +187,23 @@ fn another_installation_is_left_alone() {
     );
     assert_eq!(machine.world.read(machine.at(".local/bin/plimsoll-mcp")), "of another installer");
     assert!(!machine.at(".local/share/plimsoll").exists() && !machine.at(".local/bin/plimsoll").exists());
+}
+
+#[test]
+fn any_shell_that_is_somebodys_sh_installs_it() {
+    let machine = Machine::new();
+    let from = format!("{}/v{VERSION}", machine.server);
+    // macOS has bash as its sh, Debian dash, Alpine busybox; there was a macOS that had zsh.
+    for words in [&["bash", "--posix"][..], &["dash"], &["busybox", "sh"], &["zsh", "--emulate", "sh"]] {
+        if found(words[0]).is_none() {
+            continue;
+        }
+        let arguments = [&words[1..], &["install.sh", "--from", &from]].concat();
+        let launch = machine.world.command(words[0], &arguments).env("HOME", machine.home.as_str());
+        launch.timeout(LONG).run().expect_success();
+        assert_eq!(machine.says(".local/bin/plimsoll"), format!("plimsoll {VERSION}\n"), "{words:?}");
+        machine.script(&["--uninstall"]).run().expect_success();
+    }
 }
 
 /// `curl … | sh` runs what has come until the connection broke.

@@ -8,7 +8,7 @@ use plimsoll_flows::install::{
 use plimsoll_protocol::settings::{HookSupport, Variable, servers};
 use std::path::Path;
 
-/// The user with `cargo install` easily has the command without the hooks.
+/// A command that was copied alone has no hooks beside it.
 const HOW_TO_INSTALL: &str = "`scripts/install.sh` in a checkout or a release archive installs them, `cargo install --locked plimsoll` too";
 
 /// Where the programs were copied to, if they were.
