@@ -90,7 +90,7 @@ pub enum RunError {
     Busy(String),
     /// The hook programs are missing.
     #[error(
-        "the hook program {0} is neither next to plimsoll nor on the PATH: install all of Plimsoll together, or run `plimsoll init`, which makes the names of the hooks"
+        "the hook program {0} is neither next to plimsoll nor on the PATH: install all programs of Plimsoll together, in one of the ways of docs/start.md"
     )]
     NoHooks(String),
     /// The client cannot be used as it is, or as it was called.
