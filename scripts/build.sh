@@ -34,7 +34,7 @@ if [ -n "$other" ]; then
   export "$linker=${!linker:-rust-lld}"
 fi
 if [ -n "$target" ]; then
-  # TLS, which plimsoll-linear speaks, is partly C. It wants a compiler for the target's processor and some
+  # TLS, which plimsoll-linear and plimsoll-otel speak, is partly C. It wants a compiler for the target's processor and some
   # headers of any libc, so that this machine's own compiler will do, or the common cross compiler for another one.
   compiler=CC_${target//-/_} flags=CFLAGS_${target//-/_}
   if [ -n "${!compiler:-}" ]; then

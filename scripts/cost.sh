@@ -182,5 +182,6 @@ plimsoll-post-tool 4870000
 plimsoll 13400000
 plimsoll-linear 3740000
 plimsoll-mcp 3600000
+plimsoll-otel 3900000
 LIMITS
 exit "$FAILED"

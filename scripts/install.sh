@@ -88,7 +88,7 @@ fi
 programs=()
 if [ -f "$here/../crates/hooks/programs.txt" ]; then
   while read -r program; do programs+=("$program"); done <"$here/../crates/hooks/programs.txt"
-  programs+=(plimsoll-linear plimsoll-mcp plimsoll)
+  programs+=(plimsoll-linear plimsoll-mcp plimsoll-otel plimsoll)
 else
   for program in "$bin"/*; do
     # The file of the hooks under its own name is for cargo and npm.
@@ -178,7 +178,7 @@ shown() { # a path as people write it
   case $1 in "${HOME:-/nowhere}"/*) printf '~%s' "${1#"$HOME"}" ;; *) printf '%s' "$1" ;; esac
 }
 echo "$(cat "$stage/version") is installed:"
-echo "  programs      $(shown "$prefix/bin"): plimsoll, plimsoll-linear, plimsoll-mcp and $((${#programs[@]} - 3)) hook programs"
+echo "  programs      $(shown "$prefix/bin"): plimsoll, plimsoll-linear, plimsoll-mcp, plimsoll-otel and $((${#programs[@]} - 4)) hook programs"
 echo "  completions   $(shown "$prefix/share"): bash, zsh, fish (for the next shell you open)"
 echo "  manual pages  $(shown "$prefix/share/man"): man plimsoll, man plimsoll-run, …"
 shell=$(basename "${SHELL:-sh}")

@@ -1,6 +1,7 @@
 //! What the tests with the real client share: a project with a plan, a run in it, and what the run wrote.
 
 pub mod browser;
+pub mod collector;
 pub mod dates;
 pub mod handover;
 pub mod hostile;

@@ -118,7 +118,7 @@ fn linear(project: &Project) -> Option<LinearFacts> {
 }
 
 fn linear_program(project: &Project) -> LinearProgram {
-    match crate::linear::program::find(project) {
+    match crate::optional_program::find(project, crate::optional_program::LINEAR) {
         Err(error) => LinearProgram::Missing { what: error.to_string(), todo: error.hint().to_owned() },
         Ok(path) if path.parent() == environment::own_directory().as_deref() => LinearProgram::Beside,
         Ok(path) => {

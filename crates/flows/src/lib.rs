@@ -3,7 +3,7 @@
 //!
 //! [`hooks`] has one file per hook program, [`run`] the life of an unattended run, [`workers`] that of several workers who share a plan. [`context`] measures, [`checkpoint`] writes
 //! handoffs, [`handoffs`] lists them, [`keeping`] removes old records, [`turns`] records, [`memory`] shows the working memory,
-//! [`linear`] has notes delivered, [`install`] and [`doctor`] set up and check. Below them stand the hook's input ([`hook_invocation`]), its answer ([`hook_response`]) and a
+//! [`linear`] has notes delivered, [`telemetry`] spans and logs exported, [`install`] and [`doctor`] set up and check. Below them stand the hook's input ([`hook_invocation`]), its answer ([`hook_response`]) and a
 //! session's end ([`session_result`]), so that hooks and runs share them without knowing each other's files.
 //!
 //! A fault of ours is a line on standard error and in the journal, and never the session's end. The order of writes is what
@@ -25,10 +25,12 @@ pub mod install;
 pub mod keeping;
 pub mod linear;
 pub mod memory;
+pub mod optional_program;
 mod our_files;
 mod read_only;
 pub mod run;
 pub mod session_result;
+pub mod telemetry;
 pub mod turns;
 pub mod workers;
 

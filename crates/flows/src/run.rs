@@ -12,7 +12,7 @@ pub(crate) mod day;
 pub mod evidence;
 pub mod finish;
 pub mod foreign;
-mod labels;
+pub(crate) mod labels;
 pub mod lifecycle;
 pub(crate) mod linear_notes;
 pub mod notify;
@@ -74,6 +74,8 @@ pub struct Options {
     pub memory: bool,
     /// False with `--no-wait`: a pause ends the program.
     pub wait: bool,
+    /// True if the run's own spans are exported: then those of its sessions are below them.
+    pub has_spans: bool,
 }
 
 /// Why a run could not continue.
@@ -383,7 +385,7 @@ impl Runner<'_> {
     fn environment(&self, state: &RunState, session_id: &SessionId) -> Vec<(String, String)> {
         let given = plugin::given(session_id, self.hook_parts);
         let mut variables = vec![(RUN_VARIABLE.to_owned(), self.run_id.to_string()), given];
-        variables.extend(labels::of_session(state, session_id));
+        variables.extend(labels::of_session(state, session_id, self.options.has_spans));
         let (name, value) = plimsoll_protocol::settings::memory_variable();
         if self.options.memory && environment::variable(&name).is_none() {
             variables.push((name, value));

@@ -169,6 +169,8 @@ pub struct Assistance<'a> {
     pub arguments: &'a [String],
     /// Its working directory.
     pub folder: &'a Path,
+    /// What it finds on its standard input; none: nothing at all.
+    pub input: Option<&'a [u8]>,
     /// What it finds in its environment beside ours.
     pub environment: &'a [(&'a str, &'a str)],
     /// When its group is ended.
@@ -188,8 +190,37 @@ pub fn assist(assistance: &Assistance<'_>) -> Outcome {
     let grace_period = Duration::from_millis(50);
     child::run(
         command,
-        Terms { grace_period, most_output: assistance.most_output, ..Terms::within(assistance.deadline) },
+        Terms {
+            input: assistance.input.map(<[u8]>::to_owned),
+            grace_period,
+            most_output: assistance.most_output,
+            ..Terms::within(assistance.deadline)
+        },
     )
+}
+
+/// A program of ours that is told something while we work: what is written goes to its standard input, what it says is not heard.
+/// Nobody waits for it; it ends by itself once its input has ended, with us or without.
+#[derive(Debug)]
+pub struct Listener(std::process::Child);
+
+/// Starts one, in a group of its own: Ctrl-C at our terminal must not reach it, for it tells our end.
+pub fn start_listener(program: &Path, arguments: &[String], folder: &Path) -> std::io::Result<Listener> {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(folder);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    Ok(Listener(command.process_group(0).spawn()?))
+}
+
+impl Write for Listener {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let gone = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+        self.0.stdin.as_mut().ok_or_else(gone)?.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Becomes another program, with our streams, environment and working directory. Answers only where that cannot be.

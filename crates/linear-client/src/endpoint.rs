@@ -8,9 +8,9 @@ const LINEAR: &str = "https://api.linear.app/graphql";
 /// An address that a key may be sent to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
+    uri: Uri,
     url: String,
     host: String,
-    is_loopback: bool,
 }
 
 impl Endpoint {
@@ -24,10 +24,7 @@ impl Endpoint {
             return Err(wrong("it contains a name or a password"));
         }
         let host = authority.host().trim_matches(['[', ']']).to_owned();
-        let is_loopback = match host.parse::<std::net::IpAddr>() {
-            Ok(address) => address.is_loopback(),
-            Err(_) => host == "localhost",
-        };
+        let is_loopback = plimsoll_transport::is_loopback(&uri);
         match uri.scheme_str() {
             Some("https") => {}
             Some("http") if is_loopback => {}
@@ -35,7 +32,7 @@ impl Endpoint {
             _ => return Err(wrong("it must begin with https://")),
         }
         // The parser's form has the scheme in small letters.
-        Ok(Endpoint { url: uri.to_string(), host, is_loopback })
+        Ok(Endpoint { url: uri.to_string(), host, uri })
     }
 
     /// The whole address.
@@ -48,14 +45,9 @@ impl Endpoint {
         &self.host
     }
 
-    /// True if TLS is spoken.
-    pub(crate) fn is_secure(&self) -> bool {
-        self.url.starts_with("https:")
-    }
-
-    /// True for this computer: there is no proxy in between.
-    pub(crate) fn is_loopback(&self) -> bool {
-        self.is_loopback
+    /// The same, taken apart.
+    pub(crate) fn uri(&self) -> &Uri {
+        &self.uri
     }
 }
 

@@ -12,7 +12,7 @@ pub enum LinearError {
         what: &'static str,
     },
     /// This computer has no root certificates.
-    #[error("no root certificates were found on this computer{}", colon(why))]
+    #[error("{why}")]
     Certificates {
         /// What the search said.
         why: String,

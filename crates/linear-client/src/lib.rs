@@ -21,7 +21,6 @@
 //! ```
 
 mod answer;
-mod certificates;
 mod endpoint;
 mod error;
 mod key;

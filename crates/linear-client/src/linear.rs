@@ -2,7 +2,7 @@
 
 use crate::answer::{self, Answer, Received};
 use crate::operations::{self, Issue, Operation, Posted, Viewer, WithWarnings};
-use crate::{Endpoint, Key, LinearError, certificates};
+use crate::{Endpoint, Key, LinearError};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use ureq::{Agent, Error};
@@ -45,21 +45,10 @@ pub struct Linear {
 impl Linear {
     /// Makes ready; nothing is sent yet.
     pub fn new(endpoint: Endpoint, key: Key) -> Result<Linear, LinearError> {
-        let mut config = Agent::config_builder()
-            // What is wrong is in the body, whatever the status.
-            .http_status_as_error(false)
-            // A key goes nowhere but to its endpoint.
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .user_agent(concat!("plimsoll/", env!("CARGO_PKG_VERSION")));
-        if endpoint.is_loopback() {
-            // A proxy would look for this address on its own computer.
-            config = config.proxy(None);
-        }
-        if endpoint.is_secure() {
-            config = config.https_only(true).tls_config(certificates::tls()?);
-        }
-        Ok(Linear { agent: config.build().new_agent(), endpoint, key })
+        let user_agent = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
+        let agent = plimsoll_transport::agent(endpoint.uri(), user_agent, None);
+        let agent = agent.map_err(|error| LinearError::Certificates { why: error.to_string() })?;
+        Ok(Linear { agent, endpoint, key })
     }
 
     /// The key that is sent.

@@ -50,6 +50,7 @@ pub fn reasons(entry: &JournalEntry, beside: &[JournalEntry]) -> Vec<String> {
         | JournalEvent::StateMended { .. }
         | JournalEvent::LinearDelivered(_)
         | JournalEvent::LinearFailed { .. }
+        | JournalEvent::TelemetryLost { .. }
         | JournalEvent::Client { .. }
         | JournalEvent::Tool { .. }
         | JournalEvent::Retry { .. }

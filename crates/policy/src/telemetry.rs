@@ -1,10 +1,15 @@
 //! What the client's own telemetry is labelled with in a run: then cost and tokens per run, iteration and item are labels in every
-//! dashboard for Claude Code, and all sessions of a run are one trace. Only if the user has turned the client's telemetry on;
-//! we send nothing.
+//! dashboard for Claude Code, and all sessions of a run are one trace. Only if the user has turned the client's telemetry on.
+//!
+//! [`trace`] has the ids that sessions and the spans of the run share, [`exporter`] what the user's environment says of where
+//! spans and logs go. Nothing is sent here.
 
-use plimsoll_domain::digest::sha256;
+pub mod exporter;
+pub mod trace;
+
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::{RunId, SessionId};
+use trace::Trace;
 
 /// Turns the client's telemetry on (2.1.329).
 pub const ENABLED: &str = "CLAUDE_CODE_ENABLE_TELEMETRY";
@@ -12,6 +17,11 @@ pub const ENABLED: &str = "CLAUDE_CODE_ENABLE_TELEMETRY";
 pub const ATTRIBUTES: &str = "OTEL_RESOURCE_ATTRIBUTES";
 /// The span below which the client's spans hang, by W3C Trace Context.
 pub const PARENT: &str = "TRACEPARENT";
+
+/// The label of a run.
+pub const RUN_ID: &str = "plimsoll.run_id";
+/// The label with its name.
+pub const RUN_NAME: &str = "plimsoll.run_name";
 
 /// How much of a run's name or an item is a label: dashboards list them.
 const CLIPPED: usize = 80;
@@ -25,6 +35,8 @@ pub struct Environment {
     pub attributes: Option<String>,
     /// The value of [`PARENT`].
     pub parent: Option<String>,
+    /// True if the run's own spans are exported: then its sessions are below them, and they below a parent of the user's.
+    pub has_spans: bool,
 }
 
 /// What a session is for.
@@ -43,36 +55,68 @@ pub struct Labelled<'a> {
 }
 
 /// The variables that the session's client gets; none where its telemetry is off. Labels of the user's own stay, and so does
-/// a parent of theirs.
+/// a parent of theirs: if there are spans of ours, they are between it and the session.
 pub fn variables(user: &Environment, session: Labelled<'_>) -> Vec<(&'static str, String)> {
-    if !user.enabled.as_deref().is_some_and(is_on) {
+    if !user.is_on() {
         return Vec::new();
     }
-    let mut variables = vec![(ATTRIBUTES, attributes(user.attributes.as_deref(), session))];
-    if user.parent.as_deref().unwrap_or_default().is_empty() {
-        variables.push((PARENT, parent(session)));
+    let iteration = session.iteration.to_string();
+    let labels = [
+        (RUN_ID, Some(session.run_id.as_str())),
+        (RUN_NAME, Some(session.run_name)),
+        ("plimsoll.iteration", Some(iteration.as_str())),
+        ("plimsoll.item", session.item),
+    ];
+    let mut variables = vec![(ATTRIBUTES, attributes(user.attributes.as_deref(), &labels))];
+    if user.has_spans || user.parent.as_deref().unwrap_or_default().is_empty() {
+        let trace = Trace::of(session.run_id, user.parent.as_deref());
+        variables.push((PARENT, trace.header(&trace::session(session.run_id, session.session_id))));
     }
     variables
+}
+
+/// The variables that a worker's `plimsoll run` gets for an item of a parallel run: its sessions and spans are labelled with
+/// the parallel run, and below the item's span if there is one.
+pub fn of_worker(
+    user: &Environment,
+    run_id: &RunId,
+    item: usize,
+    attempt: u64,
+) -> Vec<(&'static str, String)> {
+    if !user.is_on() {
+        return Vec::new();
+    }
+    let labels = [("plimsoll.parent_run_id", Some(run_id.as_str()))];
+    let mut variables = vec![(ATTRIBUTES, attributes(user.attributes.as_deref(), &labels))];
+    if user.has_spans {
+        let trace = Trace::of(run_id, user.parent.as_deref());
+        variables.push((PARENT, trace.header(&trace::item(run_id, item, attempt))));
+    }
+    variables
+}
+
+impl Environment {
+    fn is_on(&self) -> bool {
+        self.enabled.as_deref().is_some_and(is_on)
+    }
 }
 
 fn is_on(value: &str) -> bool {
     ["1", "true", "yes", "on"].contains(&value.trim().to_ascii_lowercase().as_str())
 }
 
-fn attributes(own: Option<&str>, session: Labelled<'_>) -> String {
-    let iteration = session.iteration.to_string();
-    let labels = [
-        ("plimsoll.run_id", Some(session.run_id.as_str())),
-        ("plimsoll.run_name", Some(session.run_name)),
-        ("plimsoll.iteration", Some(iteration.as_str())),
-        ("plimsoll.item", session.item),
-    ];
-    let ours = labels.into_iter().filter_map(|(name, value)| {
-        let value = clip(&one_line(value?), CLIPPED);
+fn attributes(own: Option<&str>, labels: &[(&str, Option<&str>)]) -> String {
+    let ours = labels.iter().filter_map(|(name, value)| {
+        let value = clipped((*value)?);
         (!value.is_empty()).then(|| format!("{name}={}", encoded(&value)))
     });
     let own = own.map(|own| own.trim().trim_matches(',').to_owned()).filter(|own| !own.is_empty());
     own.into_iter().chain(ours).collect::<Vec<_>>().join(",")
+}
+
+/// A value as it is a label.
+pub fn clipped(value: &str) -> String {
+    clip(&one_line(value), CLIPPED)
 }
 
 /// Percent-encoded as the specification wants it: neither a comma nor anything outside ASCII is left.
@@ -82,18 +126,6 @@ fn encoded(value: &str) -> String {
         .bytes()
         .map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
         .collect()
-}
-
-/// The run is the trace, and the session a span of it: of ids that anybody can work out from the journal.
-fn parent(session: Labelled<'_>) -> String {
-    let trace = sha256(&[b"plimsoll trace ", session.run_id.as_str().as_bytes()]);
-    let span = sha256(&[
-        b"plimsoll span ",
-        session.run_id.as_str().as_bytes(),
-        b" ",
-        session.session_id.as_str().as_bytes(),
-    ]);
-    format!("00-{}-{}-01", &trace[..32], &span[..16])
 }
 
 #[cfg(test)]
@@ -159,7 +191,29 @@ mod tests {
         assert_eq!(one[..36], two[..36]);
         assert_ne!(one, two);
         assert_ne!(of("r2", "a").unwrap_or_default()[..36], one[..36]);
-        let user = Environment { parent: Some("00-ab-cd-01".to_owned()), ..on() };
+        let parent = format!("00-{}-{}-01", "ab".repeat(16), "cd".repeat(8));
+        let user = Environment { parent: Some(parent.clone()), ..on() };
         assert!(played(&user, "", None).iter().all(|(name, _)| *name != PARENT));
+        // With spans of our own in between, the session is below ours, in the user's trace.
+        let between = played(&Environment { has_spans: true, ..user.clone() }, "", None);
+        let (_, between) = between.iter().find(|(name, _)| *name == PARENT).unwrap();
+        assert_eq!(between[..36], parent[..36]);
+        assert_ne!(*between, parent);
+    }
+
+    #[test]
+    fn a_workers_run_is_labelled_with_the_parallel_run_and_below_its_items_span() {
+        let run_id = RunId::from("r-1");
+        let own = Environment { attributes: Some("team=a".to_owned()), ..on() };
+        let labels = |user: &Environment| of_worker(user, &run_id, 2, 1);
+        assert_eq!(labels(&Environment::default()), []);
+        let (name, value) = &labels(&own)[0];
+        assert_eq!((*name, value.as_str()), (ATTRIBUTES, "team=a,plimsoll.parent_run_id=r-1"));
+        assert_eq!(labels(&own).len(), 1, "without spans of ours there is none to be below");
+        let spans = Environment { has_spans: true, ..own };
+        let (name, value) = &labels(&spans)[1];
+        assert_eq!(*name, PARENT);
+        assert!(value.contains(&trace::item(&run_id, 2, 1)), "{value}");
+        assert_ne!(labels(&spans), of_worker(&spans, &run_id, 2, 2), "each attempt has a span of its own");
     }
 }

@@ -150,6 +150,19 @@ pub fn read_end(path: &Path, most: u64) -> Result<Option<Vec<u8>>, StoreError> {
     Ok(Some(bytes))
 }
 
+/// What a log has from a place on, at most so many bytes of it, and where the next look begins. One that is shorter now was
+/// replaced: what it had is known, and the next look begins at its end.
+pub fn read_from(path: &Path, from: u64, most: usize) -> Result<(Vec<u8>, u64), StoreError> {
+    let Some((file, size)) = open_sized(path)? else { return Ok((Vec::new(), 0)) };
+    if size <= from {
+        return Ok((Vec::new(), size));
+    }
+    let mut bytes = vec![0; usize::try_from(size - from).unwrap_or(most).min(most)];
+    let count = file.read_at(&mut bytes, from).map_err(io("read", path))?;
+    bytes.truncate(count);
+    Ok((bytes, from + count as u64))
+}
+
 /// The length of an older copy of a file, if the file begins with all of it; what is missing is empty. Compared a piece
 /// at a time: logs grow.
 pub fn goes_on_from(path: &Path, copy: &Path) -> Result<Option<u64>, StoreError> {

@@ -218,6 +218,7 @@ pages! {
     settings "docs/settings.md";
     a_start "docs/start.md";
     the_status_line "docs/statusline.md";
+    telemetry "docs/telemetry.md";
     every_turn "docs/turns.md" + "docs/night.md";
     upgrading "docs/upgrade.md";
     several_workers "docs/workers.md";

@@ -61,6 +61,9 @@ fn the_hook_programs_link_a_short_committed_list() {
         "ureq",
         "rustls",
         "plimsoll-linear-client",
+        "plimsoll-transport",
+        "prost",
+        "opentelemetry-proto",
         "tempfile",
         "indicatif",
         "plimsoll-scripted-model",
@@ -71,7 +74,7 @@ fn the_hook_programs_link_a_short_committed_list() {
 
 #[test]
 fn no_program_for_users_links_the_test_bench() {
-    for package in ["plimsoll", "plimsoll-cli", "plimsoll-hooks", "plimsoll-mcp", "plimsoll-linear"] {
+    for package in ["plimsoll", "plimsoll-cli", "plimsoll-hooks", "plimsoll-mcp", "plimsoll-linear", "plimsoll-otel"] {
         let linked = linked_by(package);
         assert!(linked.contains("plimsoll-flows") && linked.contains(package), "{linked:?}");
         assert!(!linked.contains("plimsoll-testkit"), "{package}");
@@ -80,18 +83,26 @@ fn no_program_for_users_links_the_test_bench() {
 
 /// What opens connections to other computers, and what that needs.
 #[test]
-fn only_the_optional_program_links_a_network_client() {
+fn only_the_optional_programs_link_a_network_client() {
     const NETWORK: [&str; 6] =
-        ["plimsoll-linear-client", "ureq", "rustls", "rustls-native-certs", "ring", "http"];
+        ["plimsoll-transport", "ureq", "rustls", "rustls-native-certs", "ring", "http"];
+    const OTLP: [&str; 2] = ["opentelemetry-proto", "prost"];
     for package in ["plimsoll-cli", "plimsoll-hooks", "plimsoll-mcp"] {
         let linked = linked_by(package);
         assert!(linked.contains(package), "{linked:?}");
-        let wrong: Vec<_> = NETWORK.iter().filter(|name| linked.contains(**name)).collect();
+        let wrong: Vec<_> = NETWORK.iter().chain(&OTLP).filter(|name| linked.contains(**name)).collect();
         assert!(wrong.is_empty(), "{package} links {wrong:?}");
     }
-    let linked = linked_by("plimsoll-linear");
-    let lost: Vec<_> = NETWORK.iter().filter(|name| !linked.contains(**name)).collect();
-    assert!(lost.is_empty(), "they have other names now: {lost:?}");
+    for (package, parts) in [("plimsoll-linear", &[][..]), ("plimsoll-otel", &OTLP)] {
+        let linked = linked_by(package);
+        let lost: Vec<_> = NETWORK.iter().chain(parts).filter(|name| !linked.contains(**name)).collect();
+        assert!(lost.is_empty(), "they have other names now: {lost:?}");
+    }
+    // One request after another, in threads of ours: neither gRPC nor a runtime.
+    let linked = linked_by("plimsoll-otel");
+    for heavy in ["tokio", "tonic", "hyper", "plimsoll-linear-client"] {
+        assert!(!linked.contains(heavy), "plimsoll-otel links {heavy}");
+    }
 }
 
 /// They are programs of one package, so that one command installs them: cargo cannot tell what each of them links. The compiler
@@ -139,6 +150,7 @@ fn ours(manifest: &str, headings: &[&str]) -> BTreeSet<String> {
 #[test]
 fn imports_go_one_way() {
     let allowed: [(&str, &[&str]); 16] = [
+    let allowed: [(&str, &[&str]); 17] = [
         ("system", &[]),
         ("protocol", &[]),
         ("domain", &["protocol"]),
@@ -148,15 +160,17 @@ fn imports_go_one_way() {
         ("secrets", &[]),
         ("launcher", &["protocol", "domain", "store", "secrets", "system"]),
         // It knows nothing of ours: what it carries is given to it. Nothing that a hook links may lean on it.
-        ("linear-client", &[]),
+        ("linear-client", &["transport"]),
+        ("transport", &[]),
         ("flows", &["protocol", "domain", "policy", "store", "secrets", "launcher"]),
         ("hooks", &["protocol", "domain", "policy", "store", "launcher", "flows"]),
         ("cli", &["protocol", "domain", "policy", "store", "secrets", "launcher", "flows", "scripted-model"]),
         ("mcp", &["domain", "store", "launcher", "flows"]),
-        // The one program that uses the network.
+        // The optional programs, which use the network.
         ("linear", &["domain", "policy", "store", "secrets", "linear-client", "flows"]),
         // The programs, each one call.
         ("plimsoll", &["cli", "hooks", "linear", "mcp"]),
+        ("otel", &["domain", "policy", "store", "secrets", "transport", "flows"]),
         // Script in, answers out.
         ("scripted-model", &[]),
         ("testkit", &["scripted-model"]),
@@ -445,13 +459,15 @@ fn only_the_console_prints() {
         "rustix::io::write",
         "/dev/tty",
     ];
-    // The console and the whole screen; a hook's answer to the client; what the server and the program for Linear say.
-    const MAY: [&str; 5] = [
+    // The console and the whole screen; a hook's answer to the client; what the server and the optional programs say.
+    const MAY: [&str; 6] = [
         "cli/src/console.rs",
         "cli/src/full_screen.rs",
         "hooks/src/hook.rs",
         "linear/src/console.rs",
         "mcp/src/lib.rs",
+        "mcp/src/main.rs",
+        "otel/src/console.rs",
     ];
     let found = files_with(&PRINTING);
     let may: BTreeSet<String> = MAY.iter().map(|path| (*path).to_owned()).collect();

@@ -41,6 +41,7 @@ mod shell_loop;
 mod simulated_agent;
 mod step;
 mod stuck;
+mod telemetry;
 mod ticks;
 mod watch;
 mod wip;

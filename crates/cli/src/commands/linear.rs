@@ -7,7 +7,7 @@ pub(crate) use reporter::reporting;
 use crate::console::fail;
 use clap::{Args, Subcommand};
 use plimsoll_flows::linear::command::LinearCommand;
-use plimsoll_flows::linear::program;
+use plimsoll_flows::optional_program;
 use plimsoll_store::Project;
 use std::process::ExitCode;
 
@@ -55,7 +55,7 @@ impl Verb {
 
 /// Becomes `plimsoll-linear`; exit code 1 where that cannot be started.
 pub(crate) fn linear(arguments: &LinearArguments) -> ExitCode {
-    let program = match program::find(&Project::of_command()) {
+    let program = match optional_program::find(&Project::of_command(), optional_program::LINEAR) {
         Ok(program) => program,
         Err(error) => return fail(format!("{error}\nhint: {}", error.hint()), 1),
     };

@@ -21,6 +21,7 @@ use plimsoll_domain::{Marker, RunState, Verdict};
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::run::lifecycle::{Changes, NewRun, Remembered, Resumed, StartError};
 use plimsoll_flows::run::{Options, Preflight, RunError, prepare, run as run_flow};
+use plimsoll_flows::telemetry;
 use plimsoll_flows::workers::{self, WorkersError, ground};
 use plimsoll_store::{Project, StoreError, config, environment, state_file};
 use std::path::PathBuf;
@@ -160,7 +161,7 @@ enum RunCommandError {
 fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, RunCommandError> {
     check_settings(project)?;
     let asked = Asked::of(project, arguments)?;
-    let options = asked.options.clone();
+    let mut options = asked.options.clone();
     let (ready, state) = if arguments.resume {
         match resume(project, arguments, asked)? {
             (ready, Resumed::Open(state)) => (ready, *state),
@@ -173,6 +174,9 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, Ru
     let settings = config::load_of_run(project, &state.run_id);
     let style = if arguments.json { Style::Json } else { Style::fitting() };
     let watcher = progress::watcher(style).map_err(RunCommandError::Signals)?;
+    let telemetry = telemetry::start(project, &state);
+    options.has_spans = telemetry.has_spans;
+    let watcher = progress::telemetry::exporting(telemetry, watcher);
     let mut watcher = linear::reporting(project, &settings, state.run_id.clone(), watcher);
     let ended = if state.options.workers.is_some() {
         let reopen = arguments.reset_breaker;
@@ -227,6 +231,7 @@ impl Asked {
             client_arguments,
             memory: arguments.task.memory() || before.memory,
             wait: !arguments.no_wait,
+            has_spans: false,
         };
         Ok(Asked { options, client_named, notify })
     }

@@ -178,6 +178,18 @@ pub enum JournalEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Timestamp>,
     },
+    /// Spans and logs of the run did not reach the user's collector.
+    TelemetryLost {
+        /// How many spans.
+        #[serde(default)]
+        spans: u64,
+        /// How many logs.
+        #[serde(default)]
+        logs: u64,
+        /// What went wrong last.
+        #[serde(default)]
+        trouble: String,
+    },
 
     // What follows is only in the stream of `plimsoll run --json`.
     /// A client has said what it is.

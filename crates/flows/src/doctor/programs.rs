@@ -2,7 +2,7 @@
 
 use super::Files;
 use crate::install::program_home;
-use crate::linear::program as linear_program;
+use crate::optional_program;
 use plimsoll_domain::build::Build;
 use plimsoll_policy::doctor::{Named, ProgramFacts, Standing};
 use plimsoll_protocol::settings::{PROGRAMS, servers};
@@ -11,8 +11,7 @@ use std::path::{Component, Path, PathBuf};
 
 pub(super) fn facts(project: &Project, found: &Files) -> ProgramFacts {
     let folder = program_home().unwrap_or_default();
-    // Optional: it is needed only where an issue in Linear is set.
-    let optional = Some(linear_program::PROGRAM).filter(|program| disk::exists(&folder.join(program)));
+    let optional = optional_program::ALL.into_iter().filter(|program| disk::exists(&folder.join(program)));
     let programs = PROGRAMS.iter().copied().chain([servers::PROGRAM]).chain(optional);
     let beside: Vec<(String, Standing)> =
         programs.map(|program| (program.to_owned(), standing(&folder.join(program)))).collect();

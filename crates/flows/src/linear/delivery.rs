@@ -3,8 +3,8 @@
 
 use super::command::LinearCommand;
 use super::key::{KeyText, NoKey, VARIABLE};
-use super::program::{NoProgram, PROGRAM};
-use super::{failure, key, program};
+use super::{failure, key};
+use crate::optional_program::{self, LINEAR as PROGRAM, NoProgram};
 use plimsoll_domain::linear::Wait;
 use plimsoll_domain::text::one_line;
 use plimsoll_domain::{RunId, Settings};
@@ -82,7 +82,7 @@ impl DeliveryError {
 /// # Errors
 /// If one is missing, or the program says that it cannot deliver.
 pub fn ready(project: &Project, settings: &Settings, issue: &str) -> Result<Delivery, DeliveryError> {
-    let program = program::find(project)?;
+    let program = optional_program::find(project, PROGRAM)?;
     let (key, source) = key::find(project, settings)?;
     let delivery = Delivery { program, key, issue: issue.to_owned() };
     match delivery.start(project, &LinearCommand::Ready { source }, READY_TIMEOUT)? {
@@ -125,6 +125,7 @@ impl Delivery {
             program: &self.program,
             arguments: &command.arguments(),
             folder: project.root(),
+            input: None,
             environment: &[(VARIABLE, self.key.as_str())],
             deadline,
             most_output: MOST_OUTPUT,

@@ -6,12 +6,7 @@ use plimsoll_store::environment;
 
 /// Labels for the client's own telemetry, where the user has it; a name or an item may hold a secret, and labels leave the
 /// machine.
-pub(super) fn of_session(state: &RunState, session_id: &SessionId) -> Vec<(String, String)> {
-    let user = telemetry::Environment {
-        enabled: environment::variable(telemetry::ENABLED),
-        attributes: environment::variable(telemetry::ATTRIBUTES),
-        parent: environment::variable(telemetry::PARENT),
-    };
+pub(super) fn of_session(state: &RunState, session_id: &SessionId, has_spans: bool) -> Vec<(String, String)> {
     let name = plimsoll_secrets::without(&state.options.task_name);
     let item = state.iteration_record.item.as_deref().map(plimsoll_secrets::without);
     let session = telemetry::Labelled {
@@ -21,6 +16,23 @@ pub(super) fn of_session(state: &RunState, session_id: &SessionId) -> Vec<(Strin
         session_id,
         item: item.as_deref(),
     };
-    let labels = telemetry::variables(&user, session).into_iter();
-    labels.map(|(name, value)| (name.to_owned(), value)).collect()
+    owned(telemetry::variables(&users(has_spans), session))
+}
+
+/// The same for the run of an item of a parallel run, whose sessions add their own.
+pub(crate) fn of_worker(run: &RunState, item: usize, attempt: u64, has_spans: bool) -> Vec<(String, String)> {
+    owned(telemetry::of_worker(&users(has_spans), &run.run_id, item, attempt))
+}
+
+fn users(has_spans: bool) -> telemetry::Environment {
+    telemetry::Environment {
+        enabled: environment::variable(telemetry::ENABLED),
+        attributes: environment::variable(telemetry::ATTRIBUTES),
+        parent: environment::variable(telemetry::PARENT),
+        has_spans,
+    }
+}
+
+fn owned(variables: Vec<(&'static str, String)>) -> Vec<(String, String)> {
+    variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

@@ -1,6 +1,7 @@
 //! An item's own run: `plimsoll run` in the item's worktree, a process of its own that outlives this one.
 
 use crate::hook_invocation::RUN_VARIABLE;
+use crate::run::labels;
 use crate::workers::ground::ITEM_PLAN;
 use crate::workers::tree::WORKER_VARIABLE;
 use plimsoll_domain::state::VerifyEach;
@@ -48,6 +49,11 @@ pub(super) struct Start<'a> {
     pub(super) project: &'a Project,
     pub(super) worker: usize,
     pub(super) item: &'a str,
+    /// The item's number in the plan, from 1, and which attempt it is.
+    pub(super) number: usize,
+    pub(super) attempt: u64,
+    /// True if the spans of the parallel run are exported.
+    pub(super) has_spans: bool,
     /// Verify commands that must pass.
     pub(super) verify: &'a [String],
     /// The task, if the worktree has none of its own.
@@ -82,13 +88,20 @@ impl Start<'_> {
             program: &program,
             arguments: &arguments,
             folder: self.project.root(),
-            environment: &[(WORKER_VARIABLE.to_owned(), self.worker.to_string())],
+            environment: &self.environment(),
             // What would lead it into another run.
             without: &[RUN_VARIABLE, ledger::RECORD_VARIABLE, "RALPH_STATE_FILE", "CLAUDE_PROJECT_DIR"],
             stdin: disk::open(self.task)?,
             stdout: disk::open_to_append(self.output)?,
             stderr: disk::open_to_append(self.errors)?,
         })?)
+    }
+
+    fn environment(&self) -> Vec<(String, String)> {
+        let own = [(WORKER_VARIABLE.to_owned(), self.worker.to_string())];
+        own.into_iter()
+            .chain(labels::of_worker(self.run, self.number, self.attempt, self.has_spans))
+            .collect()
     }
 
     fn begin(&self) -> Result<Vec<String>, ChildError> {

@@ -1,4 +1,4 @@
-//! `plimsoll-linear`: the one program that uses the network.
+//! `plimsoll-linear`: delivers notes to Linear.
 
 fn main() -> std::process::ExitCode {
     plimsoll_linear::main()

@@ -27,10 +27,12 @@ const COMPACTS: u64 = 940_000;
 const REFUSALS: u32 = 8;
 
 /// The variables that it was recorded with: every world of a test sets them.
-const VARIABLES: [&str; 8] = [
+const VARIABLES: [&str; 9] = [
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_BASE_URL",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+    // Where no exporter is named, nothing is exported, and the session is the same.
+    "CLAUDE_CODE_ENABLE_TELEMETRY",
     "CLAUDE_CODE_MAX_RETRIES",
     "CLAUDE_CODE_TMPDIR",
     "DISABLE_AUTOUPDATER",

@@ -4,7 +4,11 @@ use plimsoll_testkit::world::{Finished, World};
 /// The real command, without what a debug build carries along; the others are not started here and need no size.
 fn small_programs(world: &World) -> String {
     let folder = world.path("programs").display().to_string();
-    for program in plimsoll_protocol::settings::PROGRAMS.iter().chain(&["plimsoll-linear", "plimsoll-mcp"]) {
+    for program in plimsoll_protocol::settings::PROGRAMS.iter().chain(&[
+        "plimsoll-linear",
+        "plimsoll-mcp",
+        "plimsoll-otel",
+    ]) {
         world.write(format!("programs/{program}"), "#!/bin/sh\n");
     }
     let bin = plimsoll_testkit::bin_dir().display().to_string();
@@ -38,6 +42,7 @@ fn an_archive_is_the_same_bytes_every_time_and_installs_itself() {
     for part in [
         "/bin/plimsoll-linear",
         "/bin/plimsoll-mcp",
+        "/bin/plimsoll-otel",
         "/completions/_plimsoll",
         "/man/man1/plimsoll-run.1",
         "/README.md",

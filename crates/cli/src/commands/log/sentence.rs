@@ -63,14 +63,13 @@ pub(super) fn sentence(entry: &JournalEntry) -> Sentence {
         JournalEvent::Verified(verified) => plain(before_sessions(verified)),
         JournalEvent::BreakerOpened(opened) => bad(breaker_opened(opened)),
         JournalEvent::Packed(room) => plain(packed(room)),
-        JournalEvent::NotPacked(room) => {
-            plain(format!("no room in this session for {}", item_and_room(room)))
-        }
+        JournalEvent::NotPacked(room) => plain(not_packed(room)),
         JournalEvent::NoRoomForStep(room) => plain(no_room_for_step(room)),
         JournalEvent::CutOffByClient { item, .. } => plain(cut_off(item)),
         JournalEvent::Notified { what, program, trouble } => notified(what, program, trouble.as_deref()),
         JournalEvent::LinearDelivered(note) => plain(format!("Linear notified: {}", brief(&note.issue))),
         JournalEvent::LinearFailed { trouble, .. } => bad(linear_failed(trouble)),
+        JournalEvent::TelemetryLost { spans, logs, trouble } => bad(telemetry_lost(*spans, *logs, trouble)),
         JournalEvent::Unguarded { client_version } => bad(unguarded(client_version)),
         JournalEvent::LeftBehind { processes } => plain(left_behind(processes)),
         JournalEvent::Fault { error, then, .. } => bad(format!("{}; {}", brief(error), brief(then))),
@@ -252,6 +251,16 @@ fn notified(what: &str, program: &[String], trouble: Option<&str>) -> Sentence {
 
 fn linear_failed(trouble: &str) -> String {
     format!("Linear was not notified: {}", brief(trouble))
+}
+
+fn not_packed(room: &Room) -> String {
+    format!("no room in this session for {}", item_and_room(room))
+}
+
+fn telemetry_lost(spans: u64, logs: u64, trouble: &str) -> String {
+    let counted = |count: u64, what| counted(usize::try_from(count).unwrap_or(usize::MAX), what);
+    let what = format!("{} and {}", counted(spans, "span"), counted(logs, "log"));
+    format!("telemetry: {what} did not reach the collector: {}", brief(trouble))
 }
 
 fn unguarded(client_version: &str) -> String {

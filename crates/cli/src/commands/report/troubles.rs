@@ -68,6 +68,7 @@ fn of(entry: &RunLine<'_>) -> Vec<TroubleParts> {
         JournalEvent::Notified { program, trouble: Some(trouble), .. } => {
             vec![("Notification", words(trouble), program.iter().take(1).map(|name| words(name)).collect())]
         }
+        JournalEvent::TelemetryLost { trouble, .. } => titled("Telemetry not delivered", words(trouble)),
         JournalEvent::SentBack(back) => vec![sent_back(entry, back)],
         JournalEvent::WorkerBegan(_) | JournalEvent::WorkerEnded(_) | JournalEvent::Landed(_) => Vec::new(),
         // Nothing went wrong.

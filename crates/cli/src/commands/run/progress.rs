@@ -2,6 +2,7 @@
 
 mod colours;
 mod json;
+pub(crate) mod telemetry;
 
 use crate::console;
 use crate::console::Painted;

@@ -41,13 +41,13 @@ pub(crate) fn over(state: &RunState, marker: &Marker, code: u8) -> String {
     stamped(JournalEntry::of_run_session(state, JournalEvent::RunEnded(ended))).to_line()
 }
 
-fn stamped(entry: JournalEntry) -> JournalEntry {
+pub(super) fn stamped(entry: JournalEntry) -> JournalEntry {
     JournalEntry { at: clock::fine_stamp(clock::now()), ..entry }
 }
 
 /// What has been printed so far: repetitions are printed once.
 #[derive(Debug, Default)]
-struct StreamPrinter {
+pub(super) struct StreamPrinter {
     /// The run, the iteration and the session at hand.
     run_id: RunId,
     iteration: u32,
@@ -60,7 +60,7 @@ struct StreamPrinter {
 }
 
 impl StreamPrinter {
-    fn tell(&mut self, progress: &Progress<'_>) -> Vec<JournalEntry> {
+    pub(super) fn tell(&mut self, progress: &Progress<'_>) -> Vec<JournalEntry> {
         let events = self.events(progress);
         let run = Some((&self.run_id, self.iteration));
         let signed = |event| JournalEntry::new(event).run(run).session(self.session_id.as_ref());

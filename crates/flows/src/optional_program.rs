@@ -1,17 +1,25 @@
-//! Where `plimsoll-linear` is: beside the running program, else on the PATH, as git and cargo find theirs. Never in the
-//! project: it is given the key, and a clone could have brought a program of that name.
+//! Where an optional program of ours is: beside the running program, else on the PATH, as git and cargo find theirs. Never in
+//! the project: it finds keys in its environment, and a clone could have brought a program of that name.
 
 use plimsoll_store::layout::repository;
 use plimsoll_store::{Project, disk, environment};
 use std::path::{Path, PathBuf};
 
 /// The program that talks to Linear.
-pub const PROGRAM: &str = "plimsoll-linear";
+pub const LINEAR: &str = "plimsoll-linear";
+
+/// The program that talks to an OpenTelemetry collector.
+pub const OTEL: &str = "plimsoll-otel";
+
+/// All of them: an installation without one of them lacks nothing else.
+pub const ALL: [&str; 2] = [LINEAR, OTEL];
 
 /// It is not installed, or only where nobody may trust it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{PROGRAM} is neither next to plimsoll (in {}) nor on the PATH{}", folder.display(), ignored_words(ignored))]
+#[error("{name} is neither next to plimsoll (in {}) nor on the PATH{}", folder.display(), ignored_words(ignored))]
 pub struct NoProgram {
+    /// Its name.
+    name: &'static str,
     /// The folder of the running program.
     folder: PathBuf,
     /// What has its name and is not started, with the reason.
@@ -46,22 +54,22 @@ fn ignored_words(ignored: &[(PathBuf, Ignored)]) -> String {
 }
 
 /// Where it is.
-pub fn find(project: &Project) -> Result<PathBuf, NoProgram> {
+pub fn find(project: &Project, name: &'static str) -> Result<PathBuf, NoProgram> {
     let folder = environment::own_directory().unwrap_or_default();
     // Also where that is inside the project: whoever could put it there could have replaced the program that runs.
-    let beside = folder.join(PROGRAM);
+    let beside = folder.join(name);
     if folder.is_absolute() && environment::is_executable(&beside) {
         return Ok(beside);
     }
     let places = places_of(project);
     let mut ignored = Vec::new();
-    for path in environment::find_programs(PROGRAM) {
+    for path in environment::find_programs(name) {
         match why_ignored(&path, &places) {
             None => return Ok(path),
             Some(why) => ignored.push((path, why)),
         }
     }
-    Err(NoProgram { folder, ignored })
+    Err(NoProgram { name, folder, ignored })
 }
 
 /// The project's folder, and the working tree that it is in: a clone brings both.
@@ -114,7 +122,7 @@ mod tests {
         ] {
             for root in ["clone", "clone/below"] {
                 let places = places_of(&Project::at(&at(root)));
-                assert_eq!(why_ignored(&at(path).join(PROGRAM), &places), expected, "{path} of {root}");
+                assert_eq!(why_ignored(&at(path).join(LINEAR), &places), expected, "{path} of {root}");
             }
         }
         let places = places_of(&Project::at(&at("clone")));
@@ -126,6 +134,7 @@ mod tests {
     #[test]
     fn what_is_ignored_is_named_with_the_reason() {
         let error = NoProgram {
+            name: LINEAR,
             folder: "/opt/bin".into(),
             ignored: vec![
                 ("bin/plimsoll-linear".into(), Ignored::Relative),

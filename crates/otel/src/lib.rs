@@ -1,0 +1,69 @@
+//! RULE: `plimsoll-otel` sends a run's spans and journal to the user's OpenTelemetry collector, by OTLP/HTTP with protobuf. It is
+//! optional: only optional programs open connections to other computers. `plimsoll run` starts it where the user's environment has
+//! the client's telemetry on and names a collector, and never waits for it.
+//!
+//! It is told the run's events on standard input, makes [`spans`] of them, follows the journal for [`logs`], and sends both in
+//! batches. What waits is bounded; what did not arrive is counted, and said once in the journal.
+//!
+//! Limits: a span is sent when it has ended, so that of the run comes last. At the run's end what is left has five seconds.
+
+mod attributes;
+mod collector;
+mod console;
+mod delivery;
+mod encode;
+mod follow;
+mod ids;
+mod journal_tail;
+mod logs;
+mod queue;
+mod spans;
+
+use console::{fail, put, say};
+use plimsoll_domain::build::Build;
+use plimsoll_flows::telemetry::command::OtelCommand;
+use plimsoll_store::disk;
+use std::process::ExitCode;
+
+const USAGE: &str = "Sends the spans and the journal of Plimsoll's runs to an OpenTelemetry collector.
+
+Usage: plimsoll-otel --version         print the version; with --json also target and commit
+       plimsoll-otel --help            print this
+       plimsoll-otel encode            OTLP/JSON on standard input, OTLP/protobuf on standard output
+
+`plimsoll run` starts it where CLAUDE_CODE_ENABLE_TELEMETRY=1 and OTEL_EXPORTER_OTLP_ENDPOINT are set.";
+
+/// As every system that we run on numbers it.
+const SIGXFSZ: i32 = 25;
+
+/// Does what the arguments of this process say.
+pub fn main() -> ExitCode {
+    // A file that grows beyond a limit (`ulimit -f`) is an error with a name, as on a full disk, and no end by a signal.
+    let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
+    let arguments: Vec<String> =
+        std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["--version" | "-V"] => say(format!("plimsoll-otel {}", env!("CARGO_PKG_VERSION"))),
+        ["--version", "--json"] => say(Build::own("plimsoll-otel").to_json()),
+        ["--help" | "-h"] => say(USAGE),
+        _ => match OtelCommand::of(&arguments) {
+            Some(OtelCommand::Follow { from }) => follow::follow(from),
+            Some(OtelCommand::Encode) => return encoded(),
+            None => {
+                fail(format!("plimsoll-otel does not know the arguments {arguments:?}\n\n{USAGE}"));
+                return ExitCode::from(2);
+            }
+        },
+    }
+    ExitCode::SUCCESS
+}
+
+fn encoded() -> ExitCode {
+    let read = disk::read_stdin(encode::LONGEST);
+    let written = match read.map(|json| encode::encode(&json)) {
+        Ok(Ok(bytes)) => put(&bytes),
+        Ok(Err(error)) => return fail(error),
+        Err(error) => Err(error),
+    };
+    written.map_or_else(fail, |()| ExitCode::SUCCESS)
+}
