@@ -1,4 +1,5 @@
-"""Says whether a file is OTLP/JSON as `opentelemetry-proto` understands it; prints its spans as it understood them."""
+"""Says whether a file is OTLP/JSON or OTLP/protobuf as `opentelemetry-proto` understands it; prints its spans as it understood
+them."""
 import base64
 import json
 import sys
@@ -28,12 +29,20 @@ def plain(value):
     return getattr(value, kind)
 
 
-document = json.loads(Path(sys.argv[1]).read_text())
-for resource in document["resourceSpans"]:
-    for scope in resource["scopeSpans"]:
-        scope["spans"] = [as_protobuf(span) for span in scope["spans"]]
+def read(path):
+    """The message in a file, in either form."""
+    if path.suffix == ".pb":
+        return TracesData.FromString(path.read_bytes())
+    document = json.loads(path.read_text())
+    for resource in document["resourceSpans"]:
+        for scope in resource["scopeSpans"]:
+            scope["spans"] = [as_protobuf(span) for span in scope["spans"]]
+    return json_format.ParseDict(document, TracesData())
+
+
+message = read(Path(sys.argv[1]))
 spans = []
-for resource in json_format.ParseDict(document, TracesData()).resource_spans:
+for resource in message.resource_spans:
     for scope in resource.scope_spans:
         for span in scope.spans:
             spans.append(

@@ -6,6 +6,7 @@ mod exported;
 mod html;
 mod jsonl;
 mod otel;
+mod protobuf;
 mod redact;
 
 use crate::console;
@@ -17,6 +18,7 @@ use plimsoll_flows::turns;
 use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_flows::turns::catch_up;
 use plimsoll_store::{Durability, Project, StoreError, TurnLog, disk};
+use protobuf::ProtobufError;
 pub(crate) use redact::{Redactor, SecretPlace};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -47,6 +49,8 @@ enum Format {
     Atif,
     /// OpenTelemetry spans with GenAI names, OTLP/JSON
     Otel,
+    /// The same as OTLP/protobuf, as a collector takes it; made by the optional program plimsoll-otel
+    OtelProtobuf,
     /// One self-contained page
     Html,
     /// One record a line, everything the log has
@@ -75,6 +79,24 @@ pub(crate) fn run(arguments: &Export) -> ExitCode {
     }
 }
 
+/// Why nothing was written.
+#[derive(Debug, thiserror::Error)]
+enum ExportError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Protobuf(#[from] ProtobufError),
+}
+
+impl ExportError {
+    fn hint(&self) -> String {
+        match self {
+            ExportError::Store(error) => error.hint().to_string(),
+            ExportError::Protobuf(error) => error.hint().to_owned(),
+        }
+    }
+}
+
 fn chosen(project: &Project, beginning: Option<&str>) -> Option<TurnLog> {
     match beginning {
         Some(beginning) => turns::log_of(project, beginning),
@@ -94,7 +116,7 @@ fn no_session(project: &Project, beginning: Option<&str>) -> String {
 }
 
 /// Answers the places of secrets that forbid it.
-fn export(project: &Project, log: &TurnLog, arguments: &Export) -> Result<Vec<SecretPlace>, StoreError> {
+fn export(project: &Project, log: &TurnLog, arguments: &Export) -> Result<Vec<SecretPlace>, ExportError> {
     let mut exported = Exported::load(project, log)?;
     if exported.unread > 0 {
         let lines = plimsoll_domain::text::counted(exported.unread, "line");
@@ -115,6 +137,10 @@ fn export(project: &Project, log: &TurnLog, arguments: &Export) -> Result<Vec<Se
     let text = match arguments.format {
         Format::Atif => atif::render(&exported),
         Format::Otel => otel::render(&exported),
+        Format::OtelProtobuf => {
+            protobuf::write(project, &otel::render(&exported), arguments.output.as_deref())?;
+            return Ok(Vec::new());
+        }
         Format::Html => html::render(&exported),
         Format::Jsonl => jsonl::render(&exported),
     };

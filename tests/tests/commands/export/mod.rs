@@ -77,14 +77,17 @@ fn export(world: &World, session: &str, format: &str) -> String {
 
 /// What a judge in Python says of a document.
 fn judged(world: &World, script: &str, document: &str) -> Value {
-    let python = target_dir().join("judges/bin/python");
-    assert!(python.exists(), "{} is missing: scripts/judges.sh installs it", python.display());
     let path = world.path(format!("judged-{script}"));
     world.write(&path, document);
-    let script = workspace_root().join("tests/judges").join(script);
-    let paths: Vec<String> = [&script, &path].iter().map(|path| path.display().to_string()).collect();
-    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-    world.command(python, &paths).run().expect_success().json()
+    judged_file(world, script, &path.display().to_string())
+}
+
+/// The same of a file.
+fn judged_file(world: &World, script: &str, path: &str) -> Value {
+    let python = target_dir().join("judges/bin/python");
+    assert!(python.exists(), "{} is missing: scripts/judges.sh installs it", python.display());
+    let script = workspace_root().join("tests/judges").join(script).display().to_string();
+    world.command(python, &[&script, path]).run().expect_success().json()
 }
 
 /// A transcript in the making.

@@ -1,6 +1,6 @@
 //! OTLP/JSON, judged by the `opentelemetry-proto` package.
 
-use crate::export::{RECORDED, export, judged, record_fixture, record_subagent};
+use crate::export::{RECORDED, export, judged, judged_file, record_fixture, record_subagent, run_export};
 use plimsoll_testkit::world::World;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -38,6 +38,20 @@ fn every_recorded_session_is_one_trace_of_one_tree() {
             assert!(parent.is_empty() || by_id.contains_key(parent), "{name}: {span}");
         }
         assert!(!of(&spans, "chat").is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn protobuf_says_what_json_says() {
+    let world = World::without_git();
+    for name in RECORDED {
+        record_fixture(&world, name);
+        let file = format!("{name}.pb");
+        run_export(&world, name, "otel-protobuf", &["-o", &file]).expect_success();
+        let path = world.path(&file).display().to_string();
+        assert_eq!(judged_file(&world, "otlp.py", &path), Value::from(spans(&world, name)), "{name}");
+        let bytes = std::fs::read(&path).expect("the file");
+        assert!(std::str::from_utf8(&bytes).is_err() || !bytes.starts_with(b"{"), "{name}: it is no JSON");
     }
 }
 
