@@ -5,6 +5,7 @@ mod bench;
 mod client_matrix;
 mod compaction;
 mod continue_from;
+mod dashboard;
 mod delegation;
 mod freshness;
 mod guarded;
