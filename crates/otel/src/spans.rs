@@ -163,7 +163,8 @@ impl Spans {
     fn client(&mut self, model: &str, version: &str) {
         if let Some(iteration) = &mut self.iteration {
             let attributes = &mut iteration.open.attributes;
-            attributes.text("gen_ai.request.model", model).text("plimsoll.client_version", version);
+            // Not by the name of the GenAI conventions: it is no request to a model, and would count as one.
+            attributes.text("plimsoll.model", model).text("plimsoll.client_version", version);
         }
     }
 
@@ -174,7 +175,9 @@ impl Spans {
     }
 
     fn checkpoint(&mut self, written: &CheckpointWritten, at: u64) {
-        let parent = self.innermost();
+        // A short session's is told with the verdict; it was the session's all the same.
+        let iteration = self.iteration.as_ref().map(|iteration| iteration.open.id.clone());
+        let parent = iteration.unwrap_or_else(|| self.run_span());
         let mut open = Open::new(self.new_id("checkpoint", at), parent, "checkpoint", at);
         open.attributes
             .text("plimsoll.level", &format!("{}", written.level))

@@ -74,6 +74,7 @@ fn a_run_is_a_tree_of_iterations_with_their_checkpoints_gates_and_verify_command
                 30,
                 r#""iteration":2,"session_id":"s-2","event":"session_end","ending":{"ending":"crashed","detail":"signal 9"}"#,
             ),
+            (31, r#""iteration":2,"session_id":"s-2","event":"checkpoint","level":"L2","handoff":"b.md""#),
             (
                 31,
                 r#""iteration":2,"session_id":"s-2","event":"verdict","marker":"RALPH_STOP|circuit_breaker|stuck""#,
@@ -94,6 +95,7 @@ fn a_run_is_a_tree_of_iterations_with_their_checkpoints_gates_and_verify_command
             "gate < iteration, 10-16",
             "iteration < plimsoll run, 3-16",
             "pause < plimsoll run, 17-19",
+            "checkpoint < iteration, 31-31",
             "gate < iteration, 30-31",
             "iteration < plimsoll run, 20-31 failed",
             "plimsoll run < -, 0-32 failed",
@@ -104,7 +106,7 @@ fn a_run_is_a_tree_of_iterations_with_their_checkpoints_gates_and_verify_command
     assert_eq!(iteration.span_id, crate::ids::bytes_of(&trace::session(&run_id, &"s-1".into())));
     assert_eq!(attribute(iteration, "plimsoll.item"), Some(Any::StringValue("Item one".to_owned())));
     assert_eq!(attribute(iteration, "plimsoll.tokens"), Some(Any::IntValue(9)));
-    assert_eq!(attribute(iteration, "gen_ai.request.model"), Some(Any::StringValue("opus".to_owned())));
+    assert_eq!(attribute(iteration, "plimsoll.model"), Some(Any::StringValue("opus".to_owned())));
     let run = spans.last().unwrap();
     assert_eq!(run.status.as_ref().unwrap().message, "RALPH_STOP|circuit_breaker|stuck");
     assert!(spans.iter().all(|span| span.trace_id == run.trace_id && span.trace_id.len() == 16));

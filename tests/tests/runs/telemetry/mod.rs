@@ -3,6 +3,7 @@
 
 mod faults;
 mod foreign;
+mod program;
 mod workers;
 
 use plimsoll_domain::{RunId, SessionId};

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Shows that the client's spans and ours are one trace in a program that others use: a run with the real client and a scripted model
+# exports everything to Arize Phoenix on loopback, which is asked for what it has. Phoenix is about 850 MB: it is installed into
+# target/phoenix, and no test needs it. Prints a table for docs/telemetry.md.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+version=arize-phoenix==20.26.1
+target=${CARGO_TARGET_DIR:-$PWD/target}
+folder=$target/phoenix
+if [ "$(cat "$folder/installed.txt" 2>/dev/null)" != "$version" ]; then
+  command -v python3 >/dev/null || scripts/debian.sh python3 python3-venv
+  rm -rf "$folder"
+  python3 -m venv "$folder"
+  timeout 900 "$folder/bin/pip" install --quiet --disable-pip-version-check "$version" >&2
+  echo "$version" >"$folder/installed.txt"
+fi
+client=$(scripts/client.sh)
+cargo build --quiet --locked -p plimsoll -p plimsoll-hooks -p plimsoll-mcp -p plimsoll-otel -p plimsoll-testkit --bins
+programs=$(mktemp -d)
+trap 'rm -rf "$programs"' EXIT
+for program in plimsoll plimsoll-otel plimsoll-mcp scripted-model; do cp "$target/debug/$program" "$programs/"; done
+while read -r hook; do cp "$target/debug/plimsoll-hook" "$programs/$hook"; done <crates/hooks/programs.txt
+timeout 300 "$folder/bin/python" scripts/phoenix.py "$folder/bin/phoenix" "$programs" "$client"

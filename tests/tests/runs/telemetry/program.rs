@@ -1,0 +1,73 @@
+//! `plimsoll-otel` by itself: what it says of wrong words and of wrong files.
+
+use super::set_telemetry;
+use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::world::World;
+use plimsoll_tests::collector::{Collector, Manner};
+use plimsoll_tests::{events, honest, journal, run, start, world};
+use std::time::Duration;
+
+#[test]
+fn it_says_what_it_is_and_refuses_what_it_does_not_know() {
+    let world = World::without_git();
+    let ask = |words: &[&str], input: &str| {
+        world.command(bin_dir().join("plimsoll-otel"), words).stdin(input).run()
+    };
+    let version = ask(&["--version"], "").expect_success().stdout;
+    assert_eq!(version, format!("plimsoll-otel {}\n", env!("CARGO_PKG_VERSION")));
+    assert!(ask(&["--help"], "").expect_success().stdout.contains("OTEL_EXPORTER_OTLP_ENDPOINT"));
+    for (words, input, code, said) in [
+        (&["send"][..], "", 2, "does not know the arguments"),
+        (&[], "", 2, "does not know the arguments"),
+        (&["follow", "soon"], "", 2, "does not know the arguments"),
+        (&["encode"], "{\"resourceSpans\": 3}", 1, "is no OTLP/JSON"),
+        (&["encode"], "", 1, "is no OTLP/JSON"),
+    ] {
+        let finished = ask(words, input);
+        assert_eq!(finished.code, Some(code), "{finished:?}");
+        assert!(finished.stderr.contains(said) && finished.stdout.is_empty(), "{finished:?}");
+    }
+    // A run that is none: it ends at once, and nothing is written.
+    for input in ["", "not an event\n", "{\"at\":\"\",\"event\":\"run_started\"}\n"] {
+        ask(&["follow", "0"], input).expect_success();
+    }
+    assert!(!world.exists(".claude/plimsoll/journal.jsonl"));
+}
+
+#[test]
+fn a_certificate_that_is_none_is_named_and_costs_the_run_nothing() {
+    for (text, said) in [(None, "is not there"), (Some("no certificate"), "holds no certificate")] {
+        let mut world = world("# Plan\n\n- [ ] Item three\n");
+        set_telemetry(&mut world, "https://127.0.0.1:9");
+        let path = world.home().join("ca.pem");
+        if let Some(text) = text {
+            world.write(&path, text);
+        }
+        world.set_env("OTEL_EXPORTER_OTLP_CERTIFICATE", path.display().to_string());
+        let _model = start(&mut world, honest);
+        assert_eq!(run(&world, &[]).code, Some(0));
+        let is_told = || !events(&journal(&world), "telemetry_lost").is_empty();
+        world.wait_until(Duration::from_secs(20), is_told, "what was lost");
+        let journal = journal(&world);
+        let trouble = events(&journal, "telemetry_lost")[0]["trouble"].as_str().expect("words");
+        assert!(trouble.contains(said) && trouble.contains("ca.pem"), "{trouble}");
+        let shown = world.plimsoll(&["log"]).run().expect_success().stdout;
+        assert!(shown.contains("did not reach the collector"), "{shown}");
+    }
+}
+
+#[test]
+fn one_signal_alone_goes_where_it_is_sent() {
+    let (traces, logs) = (Collector::start(Manner::Good), Collector::start(Manner::Good));
+    let mut world = world("# Plan\n\n- [ ] Item three\n");
+    set_telemetry(&mut world, "http://127.0.0.1:9");
+    world.set_env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", format!("{}/own/v1/traces", traces.address()));
+    world.set_env("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", format!("{}/v1/logs", logs.address()));
+    let _model = start(&mut world, honest);
+    assert_eq!(run(&world, &[]).code, Some(0));
+    let is_told = || logs.seen().logs.iter().any(|(_, log)| log.event_name == "plimsoll.run_ended");
+    world.wait_until(Duration::from_secs(20), is_told, "the last log");
+    let is_told = || !super::named(&super::spans(&traces), "plimsoll run").is_empty();
+    world.wait_until(Duration::from_secs(20), is_told, "the span of the run");
+    assert!(logs.seen().spans.is_empty() && traces.seen().logs.is_empty());
+}
