@@ -16,9 +16,17 @@ if [ "$(cat "$folder/installed.txt" 2>/dev/null)" != "$version" ]; then
   echo "$version" >"$folder/installed.txt"
 fi
 client=$(scripts/client.sh)
-cargo build --quiet --locked -p plimsoll -p plimsoll-hooks -p plimsoll-mcp -p plimsoll-otel -p plimsoll-testkit --bins
+# PLIMSOLL_BIN_DIR points to programs that are built already, as for the tests.
+if [ -z "${PLIMSOLL_BIN_DIR:-}" ]; then
+  cargo build --quiet --locked -p plimsoll -p plimsoll-hooks -p plimsoll-mcp -p plimsoll-otel --bins
+fi
+cargo build --quiet --locked -p plimsoll-testkit --bin scripted-model
+built=${PLIMSOLL_BIN_DIR:-$target/debug}
 programs=$(mktemp -d)
 trap 'rm -rf "$programs"' EXIT
-for program in plimsoll plimsoll-otel plimsoll-mcp scripted-model; do cp "$target/debug/$program" "$programs/"; done
-while read -r hook; do cp "$target/debug/plimsoll-hook" "$programs/$hook"; done <crates/hooks/programs.txt
+cp "$target/debug/scripted-model" "$programs/"
+for program in plimsoll plimsoll-otel plimsoll-mcp; do cp "$built/$program" "$programs/"; done
+while read -r hook; do
+  if [ -x "$built/$hook" ]; then cp "$built/$hook" "$programs/"; else cp "$built/plimsoll-hook" "$programs/$hook"; fi
+done <crates/hooks/programs.txt
 timeout 300 "$folder/bin/python" scripts/phoenix.py "$folder/bin/phoenix" "$programs" "$client"

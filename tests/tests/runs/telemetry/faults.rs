@@ -1,6 +1,6 @@
 //! Whatever becomes of the collector or of the exporter, the run ends as it would, and as soon.
 
-use super::{TWO, named, set_telemetry, spans, wait_for_end};
+use super::{TWO, named, run_by, set_telemetry, spans, wait_for_end, without_exporter};
 use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::collector::{Collector, Manner};
 use plimsoll_tests::{events, honest, journal, resume, run, side_by_side, start, world};
@@ -92,29 +92,13 @@ fn what_a_collector_takes_later_arrives_once() {
 fn an_exporter_that_is_stopped_or_missing_keeps_nobody_waiting() {
     for script in ["kill -STOP $$", "exit 3", "exec sleep 30 <&-"] {
         let mut world = world(TWO);
-        let programs = plimsoll_testkit::bin_dir();
-        let apart = world.home().join("apart");
-        std::fs::create_dir_all(&apart).expect("a folder");
-        for entry in std::fs::read_dir(&programs).expect("our programs").flatten() {
-            let name = entry.file_name();
-            let is_ours =
-                name.to_str().is_some_and(|name| name.starts_with("plimsoll") && !name.contains('.'));
-            if is_ours && name != "plimsoll-otel" && entry.path().is_file() {
-                let copy = apart.join(&name);
-                std::fs::hard_link(entry.path(), &copy)
-                    .or_else(|_| std::fs::copy(entry.path(), &copy).map(|_| ()))
-                    .expect("a copy");
-            }
-        }
+        let apart = without_exporter(&world);
         let pid = world.home().join("pid");
         let script = format!("#!/bin/sh\necho $$ > '{}'\n{script}\n", pid.display());
         world.write_program(apart.join("plimsoll-otel"), &script);
         set_telemetry(&mut world, &Collector::nowhere());
         let _model = start(&mut world, honest);
-        let client = ["--", "--model", "opus", "--allowedTools", "Bash", "Edit", "Write", "Read"];
-        let words: Vec<&str> =
-            ["run", "--objective", "Do the plan.", "--name", "Dates"].into_iter().chain(client).collect();
-        let finished = world.command(apart.join("plimsoll"), &words).timeout(Duration::from_secs(60)).run();
+        let finished = run_by(&world, &apart);
         assert_eq!(finished.code, Some(0), "{script}: {finished:?}");
         // Ours, by the id that it has written itself.
         let pid: i32 = world.read(&pid).trim().parse().expect("it was started");

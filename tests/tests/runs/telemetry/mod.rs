@@ -8,12 +8,14 @@ mod workers;
 
 use plimsoll_domain::{RunId, SessionId};
 use plimsoll_policy::telemetry::trace::{self, Trace};
+use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::Turn;
-use plimsoll_testkit::world::World;
+use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::collector::{Collector, Manner, attributes, hex, plain};
 use plimsoll_tests::{honest, journal, run, start, world};
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const TWO: &str = "# Plan\n\n- [ ] Item one\n- [ ] Item three\n";
@@ -23,6 +25,31 @@ fn set_telemetry(world: &mut World, address: &str) {
     world.set_env("CLAUDE_CODE_ENABLE_TELEMETRY", "1");
     world.set_env("OTEL_EXPORTER_OTLP_ENDPOINT", address);
     world.set_env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf");
+}
+
+/// Our programs in a folder of their own, all but the exporter.
+fn without_exporter(world: &World) -> PathBuf {
+    let apart = world.home().join("apart");
+    std::fs::create_dir_all(&apart).expect("a folder");
+    for entry in std::fs::read_dir(bin_dir()).expect("our programs").flatten() {
+        let name = entry.file_name();
+        let is_ours = name.to_str().is_some_and(|name| name.starts_with("plimsoll") && !name.contains('.'));
+        if is_ours && name != "plimsoll-otel" && entry.path().is_file() {
+            let copy = apart.join(&name);
+            if std::fs::hard_link(entry.path(), &copy).is_err() {
+                std::fs::copy(entry.path(), &copy).expect("a copy");
+            }
+        }
+    }
+    apart
+}
+
+/// A run by the programs of another folder.
+fn run_by(world: &World, programs: &Path) -> Finished {
+    let words = ["run", "--objective", "Do the plan.", "--name", "Dates"];
+    let client = ["--", "--model", "opus", "--allowedTools", "Bash", "Edit", "Write", "Read"];
+    let all: Vec<&str> = words.into_iter().chain(client).collect();
+    world.command(programs.join("plimsoll"), &all).timeout(Duration::from_secs(60)).run()
 }
 
 /// The same turn in a session whose first answer was something of its own.

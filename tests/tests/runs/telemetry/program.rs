@@ -1,6 +1,6 @@
 //! `plimsoll-otel` by itself: what it says of wrong words and of wrong files.
 
-use super::set_telemetry;
+use super::{run_by, set_telemetry, without_exporter};
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::collector::{Collector, Manner};
@@ -32,6 +32,33 @@ fn it_says_what_it_is_and_refuses_what_it_does_not_know() {
         ask(&["follow", "0"], input).expect_success();
     }
     assert!(!world.exists(".claude/plimsoll/journal.jsonl"));
+}
+
+#[test]
+fn one_in_the_project_or_at_a_relative_entry_of_the_path_is_not_started_and_nothing_is_missed() {
+    let collector = Collector::start(Manner::Good);
+    let mut world = world("# Plan\n\n- [ ] Item three\n");
+    set_telemetry(&mut world, collector.address());
+    let trap = format!("#!/bin/sh\necho \"$0\" >> '{}'\n", world.home().join("started").display());
+    for place in ["plimsoll-otel", "bin/plimsoll-otel", "relative/plimsoll-otel"] {
+        world.write_program(place, &trap);
+    }
+    let apart = without_exporter(&world);
+    let _model = start(&mut world, honest);
+    let client = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
+    let own = world.path("bin").display().to_string();
+    let tests = bin_dir().display().to_string();
+    let usual = client.split(':').filter(|entry| *entry != tests).map(str::to_owned);
+    let path: Vec<String> = [own, "relative".to_owned(), ".".to_owned(), apart.display().to_string()]
+        .into_iter()
+        .chain(usual)
+        .collect();
+    world.set_env("PATH", path.join(":"));
+    let finished = run_by(&world, &apart);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(!finished.stdout.contains("telemetry"), "it is optional: {finished:?}");
+    assert!(!world.home().join("started").exists(), "{}", world.read(world.home().join("started")));
+    assert_eq!(collector.seen().heads, [] as [&str; 0]);
 }
 
 #[test]
