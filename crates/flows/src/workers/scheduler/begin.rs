@@ -10,6 +10,7 @@ use crate::workers::table::moment;
 use crate::workers::tree::Wanted;
 use crate::workers::{WorkersError, task_path};
 use plimsoll_domain::journal::{JournalEvent, SentBack, WorkerBegan};
+use plimsoll_launcher::process::Identity;
 use plimsoll_launcher::worktree;
 use plimsoll_policy::workers::{Claim, Outlook, claim, fail, outlook, renew};
 use plimsoll_store::{Durability, state_file};
@@ -77,8 +78,7 @@ impl<'scope> Scheduler<'scope, '_> {
                 }
             };
         self.end_pause()?;
-        let tree = self.trees.of_item(item);
-        let project = self.trees.project(&tree);
+        let project = self.trees.project(&self.trees.of_item(item));
         let (output, errors) = child::outputs(self.project, self.run, item, epoch);
         let task = task_path(self.project, self.run).unwrap_or_default();
         let start = Start {
@@ -106,21 +106,32 @@ impl<'scope> Scheduler<'scope, '_> {
             Ok(client) => client,
             Err(error) => return self.failed(&slot, &error.to_string()).map(|()| None),
         };
-        let known = client.identity();
-        self.table.change(|workers| {
+        self.write_down(&slot, client.identity(), cost_usd)?;
+        Ok(Some(Slot { stage: Stage::AtWork(client), asked: 0, ..slot }))
+    }
+
+    /// The process of an item's run, by which a later one finds it.
+    fn write_down(
+        &mut self,
+        slot: &Slot<'_>,
+        known: Option<Identity>,
+        allowance_usd: Option<f64>,
+    ) -> Result<(), WorkersError> {
+        let Claim { item, epoch } = slot.claim;
+        let text = self.table.change(|workers| {
             let work = &mut workers.works[item];
             work.pid = known.map(|known| known.pid);
             work.process_started = known.map_or(0, |known| known.started);
-            work.allowance_usd = cost_usd;
+            work.allowance_usd = allowance_usd;
+            workers.board.items[item].text.clone()
         })?;
         self.note(JournalEvent::WorkerBegan(WorkerBegan {
             worker: slot.worker,
-            item: now.board.items[item].text.clone(),
+            item: text,
             number: item + 1,
             attempt: epoch,
-            folder: tree.display().to_string(),
-        }))?;
-        Ok(Some(Slot { stage: Stage::AtWork(client), asked: 0, ..slot }))
+            folder: self.trees.of_item(item).display().to_string(),
+        }))
     }
 
     /// The item's run could not do it: it is tried again, or set aside.
