@@ -18,7 +18,7 @@ fi
 client=$(scripts/client.sh)
 # PLIMSOLL_BIN_DIR points to programs that are built already, as for the tests.
 if [ -z "${PLIMSOLL_BIN_DIR:-}" ]; then
-  cargo build --quiet --locked -p plimsoll -p plimsoll-hooks -p plimsoll-mcp -p plimsoll-otel --bins
+  cargo build --quiet --locked -p plimsoll --bins
 fi
 cargo build --quiet --locked -p plimsoll-testkit --bin scripted-model
 built=${PLIMSOLL_BIN_DIR:-$target/debug}

@@ -80,6 +80,8 @@ missing_folders() {
   while [ ! -e "$folder" ]; do printf '%s\n' "$folder"; folder=$(dirname "$folder"); done
 }
 tidy() {
+  # Ended between two renames: what was there comes back.
+  if [ -e "$draft/before" ] && [ ! -e "$versions/$version" ]; then mv -- "$draft/before" "$versions/$version"; fi
   rm -rf -- "$draft"
   [ -z "$made" ] || printf '%s\n' "$made" | while IFS= read -r folder; do rmdir -- "$folder" 2>/dev/null || true; done
 }
@@ -114,9 +116,14 @@ remove_links() { # a version, or nothing
 uninstall() {
   [ -d "$versions" ] || fail "nothing is installed in $versions"
   remove_links
-  rm -rf -- "$versions"
-  rmdir -- "$data/plimsoll" 2>/dev/null || true
-  echo "Plimsoll has been removed: $versions, and the links to it."
+  # What npm's `plimsoll init` copied there has no completions, and settings may name it.
+  for folder in "$versions"/*; do
+    if [ -d "$folder/completions" ]; then rm -rf -- "$folder"
+    elif [ -d "$folder" ]; then echo "Left: $folder, which npm's \`plimsoll init\` made."
+    fi
+  done
+  rmdir -- "$versions" "$data/plimsoll" 2>/dev/null || true
+  echo "Plimsoll has been removed: what this script put into $versions, and the links to it."
   echo "Hooks in settings files are not changed: \`plimsoll uninstall\` removes those, before you remove the programs."
 }
 

@@ -96,7 +96,7 @@ for target in "${targets[@]}"; do
   name=@plimsoll/${npm_name[$target]} folder=$stage/npm/${npm_name[$target]}
   mkdir -p "$folder/bin"
   # The names of the hook programs would be eight copies: npm keeps no links. `plimsoll init` makes them.
-  for program in plimsoll plimsoll-hook plimsoll-linear plimsoll-mcp; do cp "$(root_of "$target")/bin/$program" "$folder/bin/"; done
+  for program in plimsoll plimsoll-hook plimsoll-linear plimsoll-mcp plimsoll-otel; do cp "$(root_of "$target")/bin/$program" "$folder/bin/"; done
   cp "${licenses[@]}" "$folder/"
   # Yarn would keep the package zipped otherwise.
   manifest "$name" "The programs of Plimsoll for ${npm_name[$target]}" \
@@ -107,10 +107,10 @@ for target in "${targets[@]}"; do
 done
 folder=$stage/npm/plimsoll
 mkdir -p "$folder/bin"
-cp scripts/release/npm/plimsoll.js "$folder/bin/"
+cp scripts/release/npm/find.js scripts/release/npm/start.sh "$folder/bin/"
 cp "${licenses[@]}" README.md "$folder/"
 manifest plimsoll "The load line for Claude Code" \
-  "$(jq -n --argjson optional "$optional" '{bin: {plimsoll: "bin/plimsoll.js"}, engines: {node: ">=18"}, optionalDependencies: $optional}')" \
+  "$(jq -n --argjson optional "$optional" '{bin: {plimsoll: "bin/start.sh"}, engines: {node: ">=18"}, optionalDependencies: $optional}')" \
   >"$folder/package.json"
 (cd "$out" && npm pack --silent --offline --ignore-scripts "${folders[@]}" "$folder" >/dev/null) || fail "npm cannot pack"
 
@@ -142,7 +142,7 @@ done
 for target in "${targets[@]}"; do
   folder="$plugin/plugin/programs/${uname_name[$target]}"
   mkdir -p "$folder"
-  for program in plimsoll plimsoll-hook plimsoll-linear plimsoll-mcp; do cp "$(root_of "$target")/bin/$program" "$folder/"; done
+  for program in plimsoll plimsoll-hook plimsoll-linear plimsoll-mcp plimsoll-otel; do cp "$(root_of "$target")/bin/$program" "$folder/"; done
   # Git keeps links, and one file is an eighth of eight.
   while read -r name; do ln -s plimsoll-hook "$folder/$name"; done <crates/hooks/programs.txt
 done

@@ -341,6 +341,7 @@ mod tests {
         let old = without_place(old);
         let without_newer = |mut document: Value| {
             NEWER.iter().for_each(|field| drop(document.as_object_mut().unwrap().shift_remove(*field)));
+            document["limits"].as_object_mut().unwrap().shift_remove("max_cost_per_day_usd");
             document
         };
         let mut written = json!({});

@@ -251,7 +251,7 @@ impl Runner<'_> {
         follower.read_on();
         if record.phase == Phase::Planned && !record.hooks_seen && !follower.has_spoken() {
             // Planned and never started: it is planned again, under its own number.
-            return Ok(None);
+            return self.wait_for_next_day(run);
         }
         let ended = follower.ended(plimsoll_domain::Exit::default());
         self.finish(run, &ended).map(Some)

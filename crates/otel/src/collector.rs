@@ -1,8 +1,9 @@
 //! One request to a collector, and what its answer means: OTLP/HTTP with protobuf.
 
+use crate::attributes::clean;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
-use plimsoll_domain::text::{clip, one_line};
+use plimsoll_domain::text::clip;
 use plimsoll_policy::telemetry::exporter::{Signal, Target};
 use plimsoll_store::{StoreError, clock, disk};
 use plimsoll_transport::TrustError;
@@ -101,7 +102,7 @@ impl Collector {
         match status {
             200..=299 => {
                 let (rejected, words) = rejected(self.signal, body);
-                let said = clip(&one_line(&words), 200);
+                let said = clip(&clean(&words), 200);
                 Answer::Accepted { rejected, why: format!("{} rejected some: {said}", self.host) }
             }
             // By the specification these, and no others, may be tried again.

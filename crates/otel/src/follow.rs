@@ -59,6 +59,9 @@ pub(crate) fn follow(from: u64) {
     is_over.store(true, Ordering::Release);
     let _ = reader.join();
     let until = Instant::now() + AT_END;
+    // Both at once: what hangs of the one takes nothing from the other's time.
+    spans.queue.close(until);
+    records.queue.close(until);
     let (lost_spans, lost_records) = (spans.end(until), records.end(until));
     report(&project, &run_id, lost_spans.as_ref(), lost_records.as_ref());
 }
@@ -168,9 +171,8 @@ impl<T: Send + 'static> Pipe<T> {
         self.queue.put(items);
     }
 
-    /// Lets what is left be sent; answers with how many did not arrive, and why.
+    /// Waits for what is left of a queue that is closed; answers with how many did not arrive, and why.
     fn end(&self, until: Instant) -> Option<(u64, String)> {
-        self.queue.close(until);
         if let Some(sent) = &self.sent {
             let left = until.saturating_duration_since(Instant::now());
             let _ = sent.recv_timeout(left + Duration::from_millis(200));

@@ -91,7 +91,7 @@ pub(crate) fn record(
         return None;
     }
     let severity = severity(&entry.event);
-    let facts = entry.event.facts();
+    let facts = told(entry.event.facts());
     let mut attributes = Attributes::default();
     // Where databases look for it that do not know the field of that name.
     attributes.text("event.name", &format!("plimsoll.{}", entry.event.name()));
@@ -117,6 +117,14 @@ pub(crate) fn record(
         event_name: format!("plimsoll.{name}"),
         ..LogRecord::default()
     })
+}
+
+/// Command lines stay here: what a program is given may be a key, which no single word of it shows.
+fn told(mut facts: Map<String, Value>) -> Map<String, Value> {
+    for name in ["program", "processes"] {
+        facts.remove(name);
+    }
+    facts
 }
 
 fn severity_text(severity: SeverityNumber) -> &'static str {

@@ -284,6 +284,8 @@ impl Spans {
     }
 
     fn begin_item(&mut self, began: &WorkerBegan, at: u64) {
+        // The pause of a parallel run is over for all when one begins.
+        self.end_pause(at);
         let id = trace::item(&self.run_id, began.number, began.attempt);
         let mut open = Open::new(id, self.run_span(), "item", at);
         open.attributes

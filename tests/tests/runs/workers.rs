@@ -180,6 +180,8 @@ fn a_conflict_comes_back_with_both_sides_and_no_line_is_lost() {
     assert!(back.len() == 1 && back[0].contains("conflict in src/dates.txt"), "{back:?}");
     let report = world.plimsoll(&["report", "--output", "-"]).run().expect_success().stdout;
     assert!(report.contains("Not merged") && report.contains("conflict in src/dates.txt"), "{report}");
+    // Also those of the attempt that was sent back, which was another run in the same worktree.
+    assert_eq!(report.matches("<path class=\"load ").count(), 3, "{report}");
     assert_landed_once(&world, &model, &["1", "2"]);
     // What conflicted was done anew: the first attempt is kept, for whoever wants to look.
     assert_tidy(&world, &["1/1"]);

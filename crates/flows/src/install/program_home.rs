@@ -8,7 +8,7 @@ use plimsoll_store::{StoreError, disk, environment};
 use std::path::{Path, PathBuf};
 
 /// What is copied. The names of the hook programs are links that are made there: npm's packages keep none.
-const FILES: [&str; 4] = ["plimsoll", hook_links::FILE, "plimsoll-mcp", "plimsoll-linear"];
+const FILES: [&str; 5] = ["plimsoll", hook_links::FILE, "plimsoll-mcp", "plimsoll-linear", "plimsoll-otel"];
 
 /// The folder that entries name: the one of this program, or the one into which it is copied.
 pub fn program_home() -> Option<PathBuf> {

@@ -140,6 +140,7 @@ impl Start<'_> {
         let numbers = [
             Some(format!("--max-iterations={}", self.sessions.max(1))),
             self.cost_usd.map(|most| format!("--max-cost={most:.4}")),
+            options.limits.max_cost_per_day_usd.map(|most| format!("--max-cost-per-day={most}")),
             self.tokens.map(|most| format!("--max-tokens={most}")),
             options.limits.deadline.as_ref().map(|deadline| format!("--deadline={deadline}")),
             options.limits.stop_at_limit_percent.map(|percent| format!("--stop-at-limit={percent}")),

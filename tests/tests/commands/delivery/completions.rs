@@ -49,7 +49,10 @@ fn bash_is_offered_commands_options_and_values() {
     };
     assert_eq!(offered(&["plimsoll", "ru"]), "run ");
     assert_eq!(offered(&["plimsoll", "turns", "e"]), "export erase ");
-    assert_eq!(offered(&["plimsoll", "run", "--max-"]), "--max-iterations --max-cost --max-tokens ");
+    assert_eq!(
+        offered(&["plimsoll", "run", "--max-"]),
+        "--max-iterations --max-cost --max-cost-per-day --max-tokens "
+    );
     assert_eq!(offered(&["plimsoll", "query", "--on", "j"]), "journal ");
 }
 

@@ -116,7 +116,7 @@ fn without_its_programs_it_says_what_to_install_and_it_ends_as_they_end() {
     ] {
         assert!(missing.stderr.contains(words), "{words}: {missing:?}");
     }
-    let elsewhere = "node -e 'Object.defineProperty(process, \"platform\", {value: \"plan9\"}); require(\"./node_modules/plimsoll/bin/plimsoll.js\")'";
+    let elsewhere = "node -e 'Object.defineProperty(process, \"platform\", {value: \"plan9\"}); require(\"./node_modules/plimsoll/bin/find.js\")'";
     let elsewhere = shell(&world, elsewhere);
     assert_eq!(elsewhere.code, Some(1), "{elsewhere:?}");
     assert!(
@@ -144,6 +144,13 @@ fn without_its_programs_it_says_what_to_install_and_it_ends_as_they_end() {
         let finished = running.wait(LONG);
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(3), "ready\nended\n"), "{finished:?}");
     }
+    // What `nohup` asks for reaches the program: the first bit of the mask is SIGHUP's.
+    world.write_program(&program, "#!/bin/sh\nsed -n 's/^SigIgn:.*\\(.\\)$/\\1/p' /proc/$$/status\n");
+    let ignored = |words: &str| {
+        let last = shell(&world, &format!("{words} {start} 2>/dev/null")).expect_success().stdout;
+        u8::from_str_radix(last.trim(), 16).expect("a mask") & 1
+    };
+    assert_eq!((ignored("nohup"), ignored("env")), (1, 0));
     shell(&world, &format!("chmod 644 '{program}'")).expect_success();
     let broken = world.command(start, &[]).run();
     assert!(broken.code == Some(1) && broken.stderr.contains("cannot start"), "{broken:?}");

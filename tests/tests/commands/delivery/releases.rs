@@ -12,7 +12,7 @@ pub(super) const TARGETS: [&str; 2] = ["aarch64-unknown-linux-musl", "x86_64-unk
 /// Archives of programs that only say their names, and `plimsoll` its version, with their sums.
 pub(super) fn stand_in(world: &World, folder: &str, version: &str) {
     let mut programs: Vec<&str> = plimsoll_protocol::settings::PROGRAMS.to_vec();
-    programs.extend(["plimsoll-hook", "plimsoll-mcp", "plimsoll-linear"]);
+    programs.extend(["plimsoll-hook", "plimsoll-mcp", "plimsoll-linear", "plimsoll-otel"]);
     let only = format!("plimsoll-only-in-{version}");
     programs.push(&only);
     let mut line = format!("set -e; mkdir -p '{folder}' stage; ");

@@ -24,30 +24,53 @@ pub(super) fn workers(
     entries: &[RunLine<'_>],
     fill: &mut Fill,
 ) -> Result<Vec<Worker>, StoreError> {
-    let kept = records::runs(project);
+    let told = stints(entries);
     let mut workers: Vec<Worker> = Vec::new();
-    for mut told in stints(entries) {
-        // A worktree that is still there has the newest; else its records were moved.
-        let tree = project_of_item(project, state, told.stint.item_number);
-        let of_tree = tree.and_then(|tree| Some((state_file::load(&tree, None).ok()??.run_id, tree)));
-        let run_id = told.run_id.take();
-        match (of_tree, run_id) {
-            (Some((present, tree)), run_id) if run_id.as_ref().is_none_or(|told| *told == present) => {
-                add_sessions(&mut told.stint, &tree, &journal::read(&tree)?, &present, fill)?;
-            }
-            (_, Some(run_id)) if kept.contains(&run_id) => {
-                let entries = journal::read_moved(project, &run_id)?;
-                add_sessions(&mut told.stint, project, &entries, &run_id, fill)?;
-            }
-            _ => {}
+    for place in 0..told.len() {
+        let mut stint = told[place].stint.clone();
+        if let Some(source) = source(project, state, &told, place)? {
+            add_sessions(&mut stint, &source, fill)?;
         }
-        match workers.iter_mut().find(|worker| worker.number == told.worker) {
-            Some(worker) => worker.stints.push(told.stint),
-            None => workers.push(Worker { number: told.worker, stints: vec![told.stint] }),
+        let number = told[place].worker;
+        match workers.iter_mut().find(|worker| worker.number == number) {
+            Some(worker) => worker.stints.push(stint),
+            None => workers.push(Worker { number, stints: vec![stint] }),
         }
     }
     workers.sort_by_key(|worker| worker.number);
     Ok(workers)
+}
+
+/// Where the sessions of a stint are recorded: the project that has their turns, and the journal with their run's entries.
+struct Source {
+    project: Project,
+    entries: Vec<JournalEntry>,
+    run_id: RunId,
+}
+
+/// A worktree that is there has the journal of all attempts at its item; else it was moved, once, beside the last one's output.
+fn source(
+    project: &Project,
+    state: &RunState,
+    told: &[Told],
+    place: usize,
+) -> Result<Option<Source>, StoreError> {
+    let own = &told[place];
+    if let Some(tree) = project_of_item(project, state, own.stint.item_number) {
+        let present = || state_file::load(&tree, None).ok().flatten().map(|state| state.run_id);
+        let Some(run_id) = own.run_id.clone().or_else(present) else { return Ok(None) };
+        return Ok(Some(Source { entries: journal::read(&tree)?, run_id, project: tree }));
+    }
+    let Some(run_id) = own.run_id.clone() else { return Ok(None) };
+    let kept = records::runs(project);
+    let of_item = told.iter().filter(|other| other.stint.item_number == own.stint.item_number);
+    for other in of_item.filter_map(|other| other.run_id.as_ref()).filter(|id| kept.contains(id)) {
+        let entries = journal::read_moved(project, other)?;
+        if entries.iter().any(|entry| entry.run_id.as_ref() == Some(&run_id)) {
+            return Ok(Some(Source { project: project.clone(), entries, run_id }));
+        }
+    }
+    Ok(None)
 }
 
 /// What the run's journal tells of its workers, in its order.
@@ -93,21 +116,15 @@ fn open_of(told: &mut [Told], worker: usize) -> Option<&mut Told> {
 }
 
 /// The sessions of an item's run that began during a stint: a run that was paused goes on in another one.
-fn add_sessions(
-    stint: &mut Stint,
-    project: &Project,
-    entries: &[JournalEntry],
-    run_id: &RunId,
-    fill: &mut Fill,
-) -> Result<(), StoreError> {
-    let entries = RunLine::of_run(entries, run_id);
+fn add_sessions(stint: &mut Stint, source: &Source, fill: &mut Fill) -> Result<(), StoreError> {
+    let entries = RunLine::of_run(&source.entries, &source.run_id);
     let is_within = |at: At| stint.from <= at && stint.to.is_none_or(|to| at <= to);
     let mut sessions = run_sessions::sessions(&entries);
     sessions.retain(|session: &RunSession| session.began.is_some_and(is_within));
     let mut moments = moments::moments(&entries);
     moments.retain(|moment| is_within(moment.at) && moment.what == Mark::Checkpoint);
     stint.checkpoints = moments.iter().map(|moment| moment.at).collect();
-    read_turns(project, &mut sessions, &mut moments, fill)?;
+    read_turns(&source.project, &mut sessions, &mut moments, fill)?;
     stint.sessions = sessions;
     Ok(())
 }

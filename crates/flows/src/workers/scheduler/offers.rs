@@ -3,8 +3,8 @@
 use super::followed::living;
 use super::{Closing, Ended, Scheduler};
 use crate::our_files::is_ours;
-use crate::run::Progress;
 use crate::run::notify::{notify, notify_of_questions};
+use crate::run::{Progress, day};
 use crate::workers::WorkersError;
 use crate::workers::board::show;
 use crate::workers::child::{self, Outcome};
@@ -211,10 +211,11 @@ impl<'scope> Scheduler<'scope, '_> {
     ) -> Result<Slot<'scope>, WorkersError> {
         self.proven.clear();
         let is_new = end > self.table.now().board.paused_until;
+        let is_of_day = day::is_spent(self.project, self.run).is_some() || kind == PauseKind::Quota;
         self.table.change(|workers| {
             pause(&mut workers.board, end);
             if is_new {
-                workers.waits_for_next_day = kind == PauseKind::Quota;
+                workers.waits_for_next_day = is_of_day;
             }
         })?;
         if !self.options.wait {

@@ -1,9 +1,8 @@
-#!/usr/bin/env node
-// Finds the program for this machine and starts it: nothing else happens here, and nothing runs when npm installs. `plimsoll init`
-// copies the programs out of npm's folders, so that no hook runs through node.
+// Prints the path of the program for this machine: nothing else happens here, and nothing runs when npm installs. start.sh becomes
+// that program. `plimsoll init` copies the programs out of npm's folders, so that no hook runs through node.
 'use strict';
 
-const { spawn } = require('node:child_process');
+const fs = require('node:fs');
 const path = require('node:path');
 const { version, optionalDependencies } = require('../package.json');
 
@@ -30,18 +29,10 @@ function find() {
 }
 
 const program = find();
-const child = spawn(program, process.argv.slice(2), { stdio: 'inherit' });
-child.on('error', (error) => fail(`cannot start ${program}: ${error.message}`));
-
-// A terminal sends these to the program, too, and a second one means more: they are passed on only where there is none.
-for (const signal of ['SIGINT', 'SIGHUP', 'SIGQUIT']) {
-  process.on(signal, () => { if (!process.stdin.isTTY) child.kill(signal); });
+try {
+  // Root may read what it may not start.
+  if ((fs.statSync(program).mode & 0o111) === 0) throw new Error('it is not executable');
+} catch (error) {
+  fail(`cannot start ${program}: ${error.message}`);
 }
-process.on('SIGTERM', () => child.kill('SIGTERM'));
-
-child.on('exit', (code, signal) => {
-  if (signal === null) process.exit(code);
-  // End as the program did.
-  process.removeAllListeners(signal);
-  process.kill(process.pid, signal);
-});
+process.stdout.write(`${program}\n`);
