@@ -275,13 +275,13 @@ mod tests {
     /// A commit that is in no repository.
     const NONE: &str = "0000000000000000000000000000000000000000";
 
-    fn shell(folder: &Path, line: &str) {
+    pub(super) fn shell(folder: &Path, line: &str) {
         let outcome = crate::shell(line, folder, Duration::from_secs(20));
         assert!(outcome.succeeded(), "{line}: {outcome:?}");
     }
 
     /// A repository with a first commit, and beside it a place for worktrees.
-    fn stage() -> (tempfile::TempDir, std::path::PathBuf) {
+    pub(super) fn stage() -> (tempfile::TempDir, std::path::PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let repository = folder.path().join("main tree");
         std::fs::create_dir(&repository).unwrap();

@@ -1,4 +1,4 @@
-//! macOS: libproc, which tells of a user's own processes when they began and what they write to. What a process was started with
+//! macOS: libproc reports when a process of the user's own began and what it writes to. What a process was started with
 //! (`KERN_PROCARGS2`), which locks it holds and when it ends cannot be asked without unsafe code: unknown.
 
 use super::Look;

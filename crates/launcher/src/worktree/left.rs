@@ -27,7 +27,7 @@ fn is_git_there(folder: &Path) -> Option<bool> {
     plimsoll_system::is_at_work("git", &disk::canonical(folder))
 }
 
-/// The locks were seen before it is asked who is there: one that is made later has its git.
+/// Removes locks that were listed before we look for git: a lock that is made later belongs to a git that runs.
 fn clear(mut locks: Vec<PathBuf>, timeout: Duration, is_git_there: &dyn Fn() -> Option<bool>) {
     let until = Instant::now() + timeout;
     loop {
@@ -54,25 +54,14 @@ fn locks(folder: &Path) -> Vec<PathBuf> {
 mod tests {
     use super::*;
     use crate::worktree::add;
+    use crate::worktree::tests::{shell, stage};
     use std::cell::Cell;
 
     const SOON: Duration = Duration::from_millis(100);
 
-    fn shell(folder: &Path, line: &str) {
-        let outcome = crate::shell(line, folder, Duration::from_secs(20));
-        assert!(outcome.succeeded(), "{line}: {outcome:?}");
-    }
-
     /// A worktree whose index somebody has locked, and the lock.
     fn locked() -> (tempfile::TempDir, PathBuf, PathBuf) {
-        let folder = tempfile::tempdir().unwrap();
-        let repository = folder.path().join("main");
-        std::fs::create_dir(&repository).unwrap();
-        shell(
-            &repository,
-            "git init -q -b main && git config user.name T && git config user.email t@example.invalid && \
-             touch a && git add a && git commit -qm First",
-        );
+        let (folder, repository) = stage();
         let place = folder.path().join("one");
         add(&repository, &place, "p/1/1", &crate::git::head(&repository).unwrap()).unwrap();
         let lock = repository.join(".git/worktrees/one/index.lock");
@@ -83,7 +72,7 @@ mod tests {
     #[test]
     fn a_lock_goes_when_no_git_is_there_and_stays_as_long_as_one_may_be() {
         let (folder, place, lock) = locked();
-        let of_the_user = folder.path().join("main/.git/index.lock");
+        let of_the_user = folder.path().join("main tree/.git/index.lock");
         std::fs::write(&of_the_user, "").unwrap();
         for unclear in [None, Some(true)] {
             clear(locks(&place), SOON, &|| unclear);
@@ -116,9 +105,9 @@ mod tests {
     fn a_git_that_is_at_work_is_waited_for() {
         let (folder, place, lock) = locked();
         std::fs::remove_file(&lock).unwrap();
-        let hook = folder.path().join("main/.git/hooks/pre-commit");
+        let hook = folder.path().join("main tree/.git/hooks/pre-commit");
         std::fs::write(&hook, "#!/bin/sh\nsleep 0.7\n").unwrap();
-        shell(&place, "chmod +x ../main/.git/hooks/pre-commit");
+        shell(&place, "chmod +x '../main tree/.git/hooks/pre-commit'");
         let there = place.clone();
         let committing = std::thread::spawn(move || shell(&there, "git commit -q --allow-empty -m Later"));
         let begun = Instant::now();

@@ -87,7 +87,7 @@ fn init_copies_the_programs_and_hooks_outlive_what_npm_removes() {
     };
     assert!(codes.iter().find(bad).is_none(), "{codes:?}");
 
-    // Another time nothing is copied that is there, and what was spoiled is mended.
+    // The second time only a damaged file is copied again.
     world.write(format!("{copied}/plimsoll-mcp"), "spoiled");
     shell(&world, "npx --offline plimsoll init --user").expect_success();
     assert!(world.read(format!("{copied}/plimsoll-mcp")).starts_with("#!/bin/sh"));

@@ -73,7 +73,7 @@ fn source(
     Ok(None)
 }
 
-/// What the run's journal tells of its workers, in its order.
+/// The stints in the run's journal, in its order.
 fn stints(entries: &[RunLine<'_>]) -> Vec<Told> {
     let mut told: Vec<Told> = Vec::new();
     for entry in entries {
@@ -135,8 +135,11 @@ pub(super) fn merges(entries: &[RunLine<'_>]) -> Vec<Merge> {
         let (outcome, words) = match entry.event() {
             JournalEvent::Landed(landed) => {
                 let items = landed.items.iter().map(|item| format!("“{item}”")).collect::<Vec<_>>();
-                let count = counted(items.len(), "item");
-                (MergeOutcome::Merged, format!("{count} merged together: {}", items.join(", ")))
+                let together = match items.len() {
+                    1 => "merged".to_owned(),
+                    count => format!("{} merged together", counted(count, "item")),
+                };
+                (MergeOutcome::Merged, format!("{together}: {}", items.join(", ")))
             }
             JournalEvent::SentBack(back) if back.is_set_aside => {
                 (MergeOutcome::SetAside, format!("“{}” was set aside: {}", back.item, back.reason))
@@ -146,7 +149,6 @@ pub(super) fn merges(entries: &[RunLine<'_>]) -> Vec<Merge> {
             }
             _ => return None,
         };
-        let words = words.replacen("1 item merged together", "merged", 1);
         Some(Merge { at: entry.at, outcome, words: entry.words(&words) })
     };
     entries.iter().filter_map(merge).collect()

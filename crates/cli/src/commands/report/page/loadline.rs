@@ -83,7 +83,7 @@ fn caption(report: &Report) -> String {
 }
 
 /// Moments, in percent of the picture's width.
-fn percent(x: f64) -> String {
+pub(super) fn percent(x: f64) -> String {
     format!("{x:.2}%")
 }
 
@@ -97,11 +97,18 @@ fn grid(scale: &Scale) -> Markup {
     html! {
         rect.window x="0" y="0" width="100%" height=(HEIGHT) {}
         line.grid x1="0" x2="100%" y1=(middle) y2=(middle) {}
+        (axis(scale, HEIGHT + 4.0, HEIGHT + 18.0))
+    }
+}
+
+/// The wall clock: a line from above down to a place for each tick, and its text below.
+pub(super) fn axis(scale: &Scale, line_to: f64, text_at: f64) -> Markup {
+    html! {
         @for (at, text) in scale.ticks() {
             @let x = scale.x(at);
             @let anchor = if x < 6.0 { "start" } else if x > 94.0 { "end" } else { "middle" };
-            line.grid x1=(percent(x)) x2=(percent(x)) y1="0" y2=(HEIGHT + 4.0) {}
-            text x=(percent(x)) y=(HEIGHT + 18.0) text-anchor=(anchor) { (text) }
+            line.grid x1=(percent(x)) x2=(percent(x)) y1="0" y2=(line_to) {}
+            text x=(percent(x)) y=(text_at) text-anchor=(anchor) { (text) }
         }
     }
 }
@@ -119,7 +126,7 @@ fn stand(scale: &Scale, pause: &Pause) -> Markup {
     }
 }
 
-fn clock(at: At) -> String {
+pub(super) fn clock(at: At) -> String {
     at.with_timezone(&chrono::Local).format("%H:%M:%S").to_string()
 }
 
@@ -167,20 +174,27 @@ fn traces(report: &Report, scale: &Scale) -> Markup {
     html! {
         svg width="100%" height=(HEIGHT) viewBox={ "0 0 1000 " (HEIGHT) } preserveAspectRatio="none" {
             @for (place, session) in report.sessions.iter().enumerate() {
-                @let pieces = session.trace.len();
-                @for (number, piece) in session.trace.iter().enumerate() {
-                    @let from = if number == 0 { session.began } else { None };
-                    @let to = if number + 1 == pieces { session.ended } else { None };
-                    path.load.(if place % 2 == 0 { "even" } else { "odd" }) d=(outline(scale, piece, from, to)) {
-                        title { (title(place, session)) }
-                    }
-                }
+                (trace(scale, session, place % 2 == 0, &title(place, session)))
             }
         }
     }
 }
 
-pub(super) fn outline(scale: &Scale, piece: &[Point], from: Option<At>, to: Option<At>) -> String {
+/// The load line of one session: a piece for each conversation between two compactions.
+pub(super) fn trace(scale: &Scale, session: &RunSession, is_even: bool, title: &str) -> Markup {
+    let pieces = session.trace.len();
+    html! {
+        @for (number, piece) in session.trace.iter().enumerate() {
+            @let from = if number == 0 { session.began } else { None };
+            @let to = if number + 1 == pieces { session.ended } else { None };
+            path.load.(if is_even { "even" } else { "odd" }) d=(outline(scale, piece, from, to)) {
+                title { (title) }
+            }
+        }
+    }
+}
+
+fn outline(scale: &Scale, piece: &[Point], from: Option<At>, to: Option<At>) -> String {
     let x = |at: At| scale.x(at) * 10.0;
     let first = piece.first().map(|point| from.unwrap_or(point.at).min(point.at));
     let last = piece.last().map(|point| to.unwrap_or(point.at).max(point.at));

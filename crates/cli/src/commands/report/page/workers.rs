@@ -1,10 +1,10 @@
 //! The workers of a parallel run, one below the other over the same hours: how full their sessions were, and when what they did
 //! was merged. The same is in a table below.
 
-use super::loadline::outline;
+use super::loadline::{axis, clock, percent, trace};
 use super::scale::{HEIGHT, Scale};
 use super::{dollars, section, time};
-use crate::commands::report::contents::{At, Merge, MergeOutcome, Report, RunSession, Stint, Worker};
+use crate::commands::report::contents::{Merge, MergeOutcome, Report, RunSession, Stint, Worker};
 use maud::{Markup, html};
 use plimsoll_domain::text::counted;
 
@@ -33,12 +33,7 @@ fn figure(report: &Report, scale: &Scale) -> Markup {
         figure.night {
             svg.chart.lanes width="100%" height=(below + QUEUE + AXIS) role="img" aria-labelledby="lanes" {
                 title id="lanes" { (description(report)) }
-                @for (at, text) in scale.ticks() {
-                    @let x = scale.x(at);
-                    @let anchor = if x < 6.0 { "start" } else if x > 94.0 { "end" } else { "middle" };
-                    line.grid x1=(percent(x)) x2=(percent(x)) y1="0" y2=(below + QUEUE) {}
-                    text x=(percent(x)) y=(below + QUEUE + 16.0) text-anchor=(anchor) { (text) }
-                }
+                (axis(scale, below + QUEUE, below + QUEUE + 16.0))
                 @for (place, worker) in report.workers.iter().enumerate() {
                     (lane(report, scale, worker, place as f64 * (LANE + GAP)))
                 }
@@ -67,10 +62,6 @@ fn description(report: &Report) -> String {
     )
 }
 
-fn percent(x: f64) -> String {
-    format!("{x:.2}%")
-}
-
 fn lane(report: &Report, scale: &Scale, worker: &Worker, top: f64) -> Markup {
     html! {
         text.label x="-6" y=(top + LANE / 2.0 + 4.0) text-anchor="end" { "worker " (worker.number) }
@@ -78,7 +69,7 @@ fn lane(report: &Report, scale: &Scale, worker: &Worker, top: f64) -> Markup {
         @for stint in &worker.stints { (at_work(report, scale, stint, top)) }
         svg y=(top) width="100%" height=(LANE) viewBox={ "0 0 1000 " (HEIGHT) } preserveAspectRatio="none" {
             @for stint in &worker.stints {
-                @for session in &stint.sessions { (trace(scale, stint, session)) }
+                @for session in &stint.sessions { (trace(scale, session, session.iteration % 2 == 1, &session_title(stint, session))) }
             }
         }
         @for at in worker.stints.iter().flat_map(|stint| &stint.checkpoints) {
@@ -102,20 +93,9 @@ fn title(stint: &Stint) -> String {
     format!("item {}, {}{attempt}: {}", stint.item_number, stint.item.text(), stint.how.text())
 }
 
-fn trace(scale: &Scale, stint: &Stint, session: &RunSession) -> Markup {
-    let pieces = session.trace.len();
-    html! {
-        @for (number, piece) in session.trace.iter().enumerate() {
-            @let from = if number == 0 { session.began } else { None };
-            @let to = if number + 1 == pieces { session.ended } else { None };
-            path.load.(if session.iteration % 2 == 1 { "even" } else { "odd" }) d=(outline(scale, piece, from, to)) {
-                title {
-                    (title(stint)) ", session " (session.iteration)
-                    @if let Some(peak) = session.peak { ", peak " (peak) " %" }
-                }
-            }
-        }
-    }
+fn session_title(stint: &Stint, session: &RunSession) -> String {
+    let peak = session.peak.map(|peak| format!(", peak {peak} %")).unwrap_or_default();
+    format!("{}, session {}{peak}", title(stint), session.iteration)
 }
 
 fn mark(scale: &Scale, merge: &Merge, y: f64) -> Markup {
@@ -128,10 +108,6 @@ fn mark(scale: &Scale, merge: &Merge, y: f64) -> Markup {
             path d=(shape) { title { (clock(merge.at)) " " (merge.words.text()) } }
         }
     }
-}
-
-fn clock(at: At) -> String {
-    at.with_timezone(&chrono::Local).format("%H:%M:%S").to_string()
 }
 
 fn table(report: &Report) -> Markup {
