@@ -70,7 +70,7 @@ const RUN: [&str; 14] = [
 /// What a command shows on a terminal, below what was typed.
 fn shown(world: &World, arguments: &[&str]) -> Vec<String> {
     let mut terminal = Terminal::start(world, bin_dir().join("plimsoll"), arguments, COLUMNS, ROWS);
-    terminal.all_received(LIMIT);
+    terminal.all_received();
     let mut lines = terminal.painted();
     while lines.last().is_some_and(|line| text_of(line).trim().is_empty()) {
         lines.pop();

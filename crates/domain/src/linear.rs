@@ -18,7 +18,7 @@ pub struct Note {
     pub task: String,
     /// The issue that was set at that time.
     pub issue: String,
-    /// The session it is about.
+    /// The session it is about; of [`NoteKind::Item`] the item's number in the plan, from 1.
     pub iteration: u32,
     /// What it reports.
     pub kind: NoteKind,
@@ -37,6 +37,8 @@ pub enum NoteKind {
     Question,
     /// The end of the run.
     End,
+    /// What has become of an item of a parallel run.
+    Item,
 }
 
 /// The notes as they are shown: one of a kind for each iteration, the newest words in the place of the first.

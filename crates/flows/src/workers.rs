@@ -25,7 +25,7 @@ use board::new_record;
 use ground::{ITEM_PLAN, Unfit};
 use plimsoll_domain::{RunState, Settings};
 use plimsoll_launcher::{git, process, worktree};
-use plimsoll_store::{Durability, Project, StoreError, disk, layout, ledger, lock, state_file};
+use plimsoll_store::{Durability, Project, StoreError, disk, environment, layout, ledger, lock, state_file};
 use scheduler::Scheduler;
 use std::time::Duration;
 use table::Table;
@@ -54,6 +54,11 @@ pub enum WorkersError {
     /// Verify commands could not be run.
     #[error("cannot find out what passes before the first item: {0}")]
     NothingLearned(String),
+}
+
+/// True in the run of one item: what is to be told of it, the run of the whole plan tells.
+pub fn is_item_run() -> bool {
+    environment::variable(tree::WORKER_VARIABLE).is_some()
 }
 
 /// Runs a parallel run to its end (or its pause); answers with the exit code. `reopen` opens again what was set aside.

@@ -344,7 +344,7 @@ mod tests {
         let started = Instant::now();
         let outcome = shell("sleep 60 & sleep 60", folder.path(), Duration::from_millis(200));
         assert!(outcome.timed_out && !outcome.succeeded());
-        assert!(started.elapsed() < Duration::from_secs(10));
+        assert!(started.elapsed() < Duration::from_secs(30));
     }
 
     #[test]
@@ -354,7 +354,7 @@ mod tests {
         let outcome = shell("echo said; echo oops >&2; sleep 30 &", folder.path(), Duration::from_secs(20));
         assert!(outcome.succeeded());
         assert_eq!((outcome.stdout.as_slice(), outcome.stderr.as_slice()), (&b"said\n"[..], &b"oops\n"[..]));
-        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     }
 
     #[test]
@@ -408,8 +408,8 @@ mod tests {
             leave(sh, &["-c".as_ref(), line.as_ref()], timeout).map_err(|error| error.to_string())
         };
         let started = Instant::now();
-        assert_eq!(run("sleep 5"), Ok(()));
-        assert!(started.elapsed() < Duration::from_secs(4));
+        assert_eq!(run("sleep 20"), Ok(()));
+        assert!(started.elapsed() < Duration::from_secs(15));
         assert_eq!(run("exit 0"), Ok(()));
         assert!(leave(sh, &["-c".as_ref(), "exit 3".as_ref()], Duration::from_secs(20)).is_err());
         assert!(leave(Path::new("/no/such"), &[], timeout).is_err());
@@ -429,7 +429,7 @@ mod tests {
         let hangs = words(&["sh", "-c", "sleep 60 & sleep 60"]);
         let outcome = tell(&hangs, folder.path(), &vec![0; 1_000_000], Duration::from_millis(200));
         assert!(outcome.timed_out && !outcome.succeeded());
-        assert!(started.elapsed() < Duration::from_secs(10));
+        assert!(started.elapsed() < Duration::from_secs(30));
         let missing = tell(&words(&["/no/such/program"]), folder.path(), b"", Duration::from_secs(1));
         assert!(missing.trouble.is_some() && !missing.succeeded());
         assert!(tell(&[], folder.path(), b"", Duration::from_secs(1)).trouble.is_some());

@@ -1,7 +1,7 @@
 //! The notes for Linear, and how long after a failure delivery is retried. Words of the agent and of the plan go
 //! into Markdown as letters: nothing in them becomes a heading, a link, or an image that a browser fetches.
 
-use plimsoll_domain::linear::{Note, folded};
+use plimsoll_domain::linear::{Note, NoteKind, folded};
 use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
 use plimsoll_domain::{RunState, Verdict};
@@ -75,6 +75,35 @@ pub fn questions(state: &RunState, clean: Clean<'_>) -> String {
     format!("{}{more} (plimsoll answer). {}.", listed.join("; "), items(state))
 }
 
+/// What has become of an item of a parallel run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ItemNews<'a> {
+    /// It was merged, by this commit.
+    Merged { commit: &'a str },
+    /// It was not merged, and somebody takes it up again.
+    SentBack { reason: &'a str },
+    /// Nobody takes it up again by themselves.
+    SetAside { reason: &'a str },
+    /// It waits for the user.
+    Asked { question: &'a str },
+}
+
+/// What is said about an item of a parallel run.
+pub fn item_news(item: &str, news: ItemNews<'_>, clean: Clean<'_>) -> String {
+    let words = |words: &str| line(words, LONGEST_CLAIM, clean);
+    let what = match news {
+        ItemNews::Merged { commit } => {
+            format!("was merged ({}).", commit.chars().take(12).collect::<String>())
+        }
+        ItemNews::SentBack { reason } => format!("was not merged and is tried again: {}", words(reason)),
+        ItemNews::SetAside { reason } => format!("was set aside: {}", words(reason)),
+        ItemNews::Asked { question } => {
+            format!("waits for an answer: {} (plimsoll answer).", words(question))
+        }
+    };
+    format!("“{}” {what}", line(item, LONGEST_ITEM, clean))
+}
+
 /// What is said about a run that is over.
 pub fn end(state: &RunState, clean: Clean<'_>) -> String {
     let reason = match state.lifecycle.last_verdict() {
@@ -93,9 +122,17 @@ pub fn end(state: &RunState, clean: Clean<'_>) -> String {
         "the run ended: {}{reason}. {}; {}{cost}, {} tokens.",
         state.lifecycle.status().word(),
         items(state),
-        counted(state.context_history.len(), "session"),
+        counted(sessions(state), "session"),
         tokens(state.spent.tokens)
     )
+}
+
+/// How many sessions a run took: those of several workers are in the history of their items' runs.
+fn sessions(state: &RunState) -> usize {
+    match state.options.workers {
+        Some(_) => state.iteration as usize,
+        None => state.context_history.len(),
+    }
 }
 
 fn items(state: &RunState) -> String {
@@ -158,8 +195,9 @@ pub fn body(notes: &[Note], most: usize) -> String {
 const LEFT_OUT: usize = 80;
 
 fn paragraph(note: &Note, most: usize) -> String {
+    let about = if note.kind == NoteKind::Item { "Item" } else { "Iteration" };
     format!(
-        "\n**Iteration {}** · {} · {}\n",
+        "\n**{about} {}** · {} · {}\n",
         note.iteration,
         moment(note.at.as_str()),
         plain(&clip(&note.words, most))

@@ -1,7 +1,7 @@
 //! The client, or any program, in a real pseudo-terminal, read as the user would see it.
 
 use crate::process_group::end_group;
-use crate::world::World;
+use crate::world::{PATIENCE, World};
 use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
 use std::io::{Read, Write};
 use std::num::NonZero;
@@ -91,8 +91,8 @@ impl Terminal {
     }
 
     /// Every byte that the terminal has got, when the program has ended.
-    pub fn all_received(&mut self, limit: Duration) -> Vec<u8> {
-        self.wait_exit(limit);
+    pub fn all_received(&mut self) -> Vec<u8> {
+        self.wait_exit();
         if let Some(reader) = self.reader.take() {
             reader.join().expect("the reader ends with the terminal");
         }
@@ -100,26 +100,26 @@ impl Terminal {
     }
 
     /// Waits until the screen shows this text and returns the screen; panics with the screen when it does not.
-    pub fn wait_for(&self, text: &str, limit: Duration) -> String {
+    pub fn wait_for(&self, text: &str) -> String {
         let start = Instant::now();
         loop {
             let screen = self.screen();
             if screen.contains(text) {
                 return screen;
             }
-            assert!(start.elapsed() < limit, "no {text:?} within {limit:?} on this screen:\n{screen}");
+            assert!(start.elapsed() < PATIENCE, "no {text:?} within {PATIENCE:?} on this screen:\n{screen}");
             sleep(Duration::from_millis(20));
         }
     }
 
     /// Waits for the program's own end; panics with the screen when it continues.
-    pub fn wait_exit(&mut self, limit: Duration) -> ExitStatus {
+    pub fn wait_exit(&mut self) -> ExitStatus {
         let start = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("our own child can be waited for") {
                 return status;
             }
-            assert!(start.elapsed() < limit, "still running after {limit:?}:\n{}", self.screen());
+            assert!(start.elapsed() < PATIENCE, "still running after {PATIENCE:?}:\n{}", self.screen());
             sleep(Duration::from_millis(20));
         }
     }

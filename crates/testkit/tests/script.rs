@@ -134,11 +134,11 @@ fn a_stopped_model_does_not_wait_for_its_own_delays() {
     let client = std::thread::spawn(move || send(&url, "POST /v1/messages", &request("x").to_string()));
     let start = Instant::now();
     while model.requests().is_empty() {
-        assert!(start.elapsed() < Duration::from_secs(5), "the request arrives");
+        assert!(start.elapsed() < Duration::from_secs(20), "the request arrives");
     }
     drop(model);
     client.join().expect("the connection was closed");
-    assert!(start.elapsed() < Duration::from_secs(5));
+    assert!(start.elapsed() < Duration::from_secs(40));
 }
 
 #[test]
@@ -147,11 +147,7 @@ fn the_program_serves_a_script_file_and_logs_requests() {
     world.write("script.json", r#"[{ "text": "from a file" }]"#);
     let program = Path::new(env!("CARGO_BIN_EXE_scripted-model"));
     let running = world.command(program, &["script.json", "--log", "log.jsonl"]).spawn();
-    world.wait_until(
-        Duration::from_secs(5),
-        || running.stdout_so_far().ends_with('\n'),
-        "it prints its address",
-    );
+    world.wait_until(|| running.stdout_so_far().ends_with('\n'), "it prints its address");
     let url = running.stdout_so_far().trim().to_owned();
     let answer = send(&url, "POST /v1/messages", &request("x").to_string());
     assert!(answer.contains("from a file"), "{answer}");

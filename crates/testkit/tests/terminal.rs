@@ -15,11 +15,11 @@ fn the_screen_asks_nothing_answers_a_prompt_and_shows_the_status_line() {
     let status_line = json!({ "statusLine": { "type": "command", "command": "echo STATUS-LINE-HERE" } });
     world.write(".claude/settings.json", &status_line.to_string());
     let mut terminal = Terminal::claude(&world, &[], 100, 30);
-    terminal.wait_for("STATUS-LINE-HERE", SOON);
+    terminal.wait_for("STATUS-LINE-HERE");
     terminal.type_text("hello there");
-    terminal.wait_for("hello there", SOON);
+    terminal.wait_for("hello there");
     terminal.press_enter();
-    let screen = terminal.wait_for("ANSWER-ON-SCREEN", SOON);
+    let screen = terminal.wait_for("ANSWER-ON-SCREEN");
     assert!(screen.contains("STATUS-LINE-HERE"), "{screen}");
     assert!(model.main_requests()[0].last_text().contains("hello there"));
     terminal.close();
@@ -31,11 +31,11 @@ fn the_client_can_be_left_by_its_own_command() {
     let mut world = World::new().without_plimsoll();
     world.use_model(&model);
     let mut terminal = Terminal::claude(&world, &[], 100, 30);
-    terminal.wait_for("❯", SOON);
+    terminal.wait_for("❯");
     terminal.type_text("/exit");
-    terminal.wait_for("/exit", SOON);
+    terminal.wait_for("/exit");
     terminal.press_enter();
-    assert!(terminal.wait_exit(SOON).success());
+    assert!(terminal.wait_exit().success());
 }
 
 #[test]
@@ -45,10 +45,10 @@ fn a_tool_runs_on_screen_when_the_test_allows_it() {
     world.use_model(&model);
     let args = ["--permission-mode", "default", "--allowedTools", "Bash"];
     let mut terminal = Terminal::claude(&world, &args, 100, 30);
-    terminal.wait_for("❯", SOON);
+    terminal.wait_for("❯");
     terminal.type_text("go on");
-    terminal.wait_for("go on", SOON);
+    terminal.wait_for("go on");
     terminal.press_enter();
-    terminal.wait_for("ALL-DONE", SOON);
+    terminal.wait_for("ALL-DONE");
     assert_eq!(world.read("made.txt"), "made\n");
 }

@@ -44,7 +44,7 @@ fn say(terminal: &mut Terminal, words: &str) {
         let before = standing(terminal);
         terminal.type_text(words);
         let typed = Instant::now();
-        while standing(terminal) <= before && typed.elapsed() < Duration::from_secs(3) {
+        while standing(terminal) <= before && typed.elapsed() < Duration::from_secs(10) {
             std::thread::sleep(Duration::from_millis(20));
         }
         if standing(terminal) > before {
@@ -65,21 +65,21 @@ fn play(world: &mut World, expected_at: &str) -> String {
     let tools = "Bash,TaskCreate,TaskUpdate";
     let arguments = ["--model", "opus", "--permission-mode", "default", "--allowedTools", tools];
     let mut terminal = Terminal::claude(world, &arguments, 200, 60);
-    terminal.wait_for("▏ ?", SOON);
+    terminal.wait_for("▏ ?");
     assert!(!terminal.screen().contains("left a handoff"), "there is none yet");
     say(&mut terminal, &format!("Fix the parser with {} please", TOKEN.concat()));
-    terminal.wait_for("sleep 3", SOON);
+    terminal.wait_for("sleep 3");
     say(&mut terminal, "And tell me what is missing");
-    terminal.wait_for("A handoff is ready. To go on in a fresh session: /clear, then: Continue from", SOON);
-    terminal.wait_for(LAST_WORDS, SOON);
+    terminal.wait_for("A handoff is ready. To go on in a fresh session: /clear, then: Continue from");
+    terminal.wait_for(LAST_WORDS);
     say(&mut terminal, "/clear");
-    terminal.wait_for("An earlier session left a handoff", SOON);
+    terminal.wait_for("An earlier session left a handoff");
     let [listed] = listed(world).try_into().expect("one handoff");
     assert_eq!(listed["read"], true, "offered: {listed}");
     let file = listed["file"].as_str().expect("a path").to_owned();
     assert!(file.contains(expected_at), "{file}");
     say(&mut terminal, &format!("Continue from @{file} "));
-    let screen = terminal.wait_for("I continue.", SOON);
+    let screen = terminal.wait_for("I continue.");
     assert!(!screen.contains("Do you want to"), "it asks for nothing:\n{screen}");
     let given = model.main_requests().last().expect("requests").text();
     let handoff = world.read(&file);
@@ -87,7 +87,7 @@ fn play(world: &mut World, expected_at: &str) -> String {
         assert!(handoff.contains(line) && given.contains(line), "{line}: the model has read it:\n{given}");
     }
     say(&mut terminal, "/exit");
-    assert!(terminal.wait_exit(SOON).success());
+    assert!(terminal.wait_exit().success());
     handoff
 }
 

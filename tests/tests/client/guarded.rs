@@ -123,10 +123,10 @@ fn a_colleague_without_the_programs_sees_nothing_of_them_on_a_terminal() {
     world.use_model(&model);
     let arguments = ["--model", "opus", "--permission-mode", "default", "--allowedTools", "Bash"];
     let mut terminal = Terminal::claude(&world, &arguments, 120, 50);
-    terminal.wait_for("MY-OWN-LINE", SOON);
+    terminal.wait_for("MY-OWN-LINE");
     terminal.type_text("Work.");
     terminal.press_enter();
-    let screen = terminal.wait_for("done", SOON);
+    let screen = terminal.wait_for("done");
     for word in ["plimsoll-s", "plimsoll-p", "failed", "not found", "error"] {
         assert!(!screen.to_lowercase().contains(word), "{word}:\n{screen}");
     }

@@ -183,7 +183,7 @@ fn on_screen_the_status_line_shows_the_fill_and_follows_it() {
     world.set_env("DISABLE_AUTO_COMPACT", "1");
     let arguments = ["--model", "opus", "--permission-mode", "default", "--allowedTools", "Bash"];
     let mut terminal = Terminal::claude(&world, &arguments, 130, 40);
-    let screen = terminal.wait_for("▏ ?", TIMEOUT);
+    let screen = terminal.wait_for("▏ ?");
     let first = load_line(&screen);
     for part in ["Opus", "project", "⎇ main", "▕", "┆", "┃", "▏ ?"] {
         assert!(first.contains(part), "{part} in {first}");
@@ -193,7 +193,7 @@ fn on_screen_the_status_line_shows_the_fill_and_follows_it() {
     for (load, percent) in [(50_000, "5%"), (424_999, "42%"), (720_000, "72%")] {
         terminal.type_text(&format!("please load={load} "));
         terminal.press_enter();
-        let screen = terminal.wait_for(&format!("▏ {percent}"), TIMEOUT);
+        let screen = terminal.wait_for(&format!("▏ {percent}"));
         let line = load_line(&screen);
         let cells = line.matches('█').count();
         assert!(cells > last_cells && line.contains('┃'), "{line}");
@@ -207,8 +207,8 @@ fn on_screen_the_status_line_shows_the_fill_and_follows_it() {
     // A turn with a tool at 97 %: advice for the model, a marker for the user, and the turn goes to its own end.
     terminal.type_text("please work with a tool load=970000 ");
     terminal.press_enter();
-    terminal.wait_for(LAST_WORDS, TIMEOUT);
-    let screen = terminal.wait_for("▏ 98%", TIMEOUT);
+    terminal.wait_for(LAST_WORDS);
+    let screen = terminal.wait_for("▏ 98%");
     assert!(screen.contains("CCS_WARNING|L3|97|"), "the person is told:\n{screen}");
     let told = model.main_requests().last().expect("requests").text();
     assert_eq!(told.matches("CCS_WARNING|L3|97|").count(), 1, "{told}");
@@ -216,13 +216,13 @@ fn on_screen_the_status_line_shows_the_fill_and_follows_it() {
     // The session goes on working for its person.
     terminal.type_text("please load=971000 ");
     terminal.press_enter();
-    terminal.wait_for("Answered with 971000.", TIMEOUT);
-    terminal.wait_for("▏ 97%", TIMEOUT);
+    terminal.wait_for("Answered with 971000.");
+    terminal.wait_for("▏ 97%");
     assert_no_run(&world);
     assert_eq!(handoffs(&world).len(), 1);
     terminal.type_text("/exit");
     terminal.press_enter();
-    let status = terminal.wait_exit(TIMEOUT);
+    let status = terminal.wait_exit();
     assert!(status.success(), "{status:?}");
     let ends = journal(&world);
     assert_eq!(events(&ends, "session_end").len(), 1, "{ends:#?}");

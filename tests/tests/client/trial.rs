@@ -35,7 +35,7 @@ fn model() -> ScriptedModel {
 
 fn say(terminal: &mut Terminal, words: &str) {
     terminal.type_text(words);
-    terminal.wait_for(words.trim(), SOON);
+    terminal.wait_for(words.trim());
     terminal.press_enter();
 }
 
@@ -51,28 +51,28 @@ fn a_new_user_sees_the_line_is_warned_finds_a_handoff_and_gets_rid_of_it_again()
 
     let arguments = ["--model", "opus", "--permission-mode", "default", "--allowedTools", "Bash"];
     let mut terminal = Terminal::claude(&world, &arguments, 140, 60);
-    terminal.wait_for("▏ ?", SOON);
+    terminal.wait_for("▏ ?");
     say(&mut terminal, "hello load=52000 ");
-    terminal.wait_for("▏ 5% 52k/1M", SOON);
+    terminal.wait_for("▏ 5% 52k/1M");
     // No step into a level is larger than what the hook waits for the client's transcript for (20 points).
     say(&mut terminal, "read a lot load=560000 ");
-    terminal.wait_for("▏ 56% 560k/1M", SOON);
+    terminal.wait_for("▏ 56% 560k/1M");
     say(&mut terminal, "work with a tool load=720000 ");
-    terminal.wait_for("CCS_WARNING|L1|72|Context at 72%", SOON);
-    terminal.wait_for("A handoff follows at 85%.", SOON);
+    terminal.wait_for("CCS_WARNING|L1|72|Context at 72%");
+    terminal.wait_for("A handoff follows at 85%.");
     say(&mut terminal, "work on with a tool load=871000 ");
-    terminal.wait_for("CCS_WARNING|L2|87|Context at 87%", SOON);
-    let screen = terminal.wait_for("@.claude/handoffs/", SOON);
+    terminal.wait_for("CCS_WARNING|L2|87|Context at 87%");
+    let screen = terminal.wait_for("@.claude/handoffs/");
     assert!(!screen.contains("No action is required"), "that was for the model:\n{screen}");
-    terminal.wait_for("▏ 87% 871k/1M", SOON);
+    terminal.wait_for("▏ 87% 871k/1M");
     say(&mut terminal, "/ralph context");
-    let screen = terminal.wait_for("The checkpoint was due at 85%.", SOON);
+    let screen = terminal.wait_for("The checkpoint was due at 85%.");
     for words in ["Context Status", "87% (871k of 1M tokens)", "L2 (Checkpoint)", "1M tokens (the client"] {
         assert!(screen.contains(words), "{words}\n{screen}");
     }
     terminal.type_text("/exit");
     terminal.press_enter();
-    assert!(terminal.wait_exit(SOON).success());
+    assert!(terminal.wait_exit().success());
 
     let told = world.plimsoll(&["uninstall", "--local"]).run().expect_success().stdout;
     for left in [".claude/handoffs", ".claude/plimsoll"] {

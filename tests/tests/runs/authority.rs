@@ -104,7 +104,7 @@ fn a_pid_that_the_agent_wrote_is_not_ended() {
     let mut running = world
         .plimsoll(&["run", "--objective", "Do the plan.", "--", "--model", "opus", "--allowedTools", "Bash"])
         .spawn();
-    world.wait_until(Duration::from_secs(40), || world.exists("forged"), "the forgery");
+    world.wait_until(|| world.exists("forged"), "the forgery");
     running.kill();
     world.plimsoll(&["stop"]).run();
     let lives = stranger.try_wait().expect("asked").is_none();
@@ -200,7 +200,7 @@ fn one_run_works_in_a_project_whatever_home_or_mount_it_is_seen_through() {
     let client = ["--model", "opus", "--allowedTools", "Bash"];
     let arguments = [&["run", "--objective", "Do the plan.", "--"], &client[..]].concat();
     let mut running = world.plimsoll(&arguments).spawn();
-    world.wait_until(Duration::from_secs(30), || world.exists("at-work"), "a client at work");
+    world.wait_until(|| world.exists("at-work"), "a client at work");
     let other = world.home().join("other");
     std::fs::create_dir_all(other.join("seen")).unwrap();
     symlink(world.project(), other.join("link")).unwrap();

@@ -173,7 +173,6 @@ fn a_signal_ends_the_client_and_nothing_is_written() {
     let mut running = world.plimsoll(&["plan", "--draft", "SPEC.md", "--yes", "--client", &client]).spawn();
     let pid = world.home().join("pid");
     world.wait_until(
-        SOON,
         || std::fs::read_to_string(&pid).is_ok_and(|pid| pid.ends_with('\n')),
         "the client works",
     );
@@ -199,7 +198,7 @@ fn on_a_terminal_the_user_is_asked_and_new_items_go_below_the_old_ones() {
         let arguments = ["plan", "--draft", "SPEC.md", "--client", &client];
         let mut terminal = Terminal::start(&world, bin_dir().join("plimsoll"), &arguments, 120, 50);
         let question = "fix_plan.md has 1 open item. Append 2 items below? [y/N]";
-        let screen = terminal.wait_for(question, SOON);
+        let screen = terminal.wait_for(question);
         for words in
             ["the draft cost $0.25", "- [ ] Three (simple, after: 3)", "1 item left out: there already"]
         {
@@ -207,7 +206,7 @@ fn on_a_terminal_the_user_is_asked_and_new_items_go_below_the_old_ones() {
         }
         terminal.type_text(typed);
         terminal.press_enter();
-        assert_eq!(terminal.wait_exit(SOON).exit_code(), u32::from(!is_written), "{typed}");
+        assert_eq!(terminal.wait_exit().exit_code(), u32::from(!is_written), "{typed}");
         let after = format!("{before}\n- [ ] Two (simple)\n- [ ] Three (simple, after: 3)\n");
         assert_eq!(world.read("fix_plan.md"), if is_written { after.as_str() } else { before });
         let prompt = std::fs::read_to_string(world.home().join("prompt")).expect("a prompt");

@@ -204,11 +204,7 @@ fn a_background_shell_does_not_keep_an_ended_client_alive() {
         "long before the shell ends: {:?}",
         finished.elapsed
     );
-    world.wait_until(
-        Duration::from_secs(5),
-        || processes(&world).is_empty(),
-        "no process of the world survives",
-    );
+    world.wait_until(|| processes(&world).is_empty(), "no process of the world survives");
 }
 
 /// A run claimed by a session, and that session's transcript, without a client.

@@ -236,10 +236,10 @@ fn on_a_terminal_an_adoption_asks() {
         let world = seeded();
         let mut terminal =
             Terminal::start(&world, bin_dir().join("plimsoll"), &["start", "--adopt"], 140, 50);
-        terminal.wait_for("Take this over? [y/N]", SOON);
+        terminal.wait_for("Take this over? [y/N]");
         terminal.type_text(answer);
         terminal.press_enter();
-        assert_eq!(terminal.wait_exit(SOON).exit_code(), u32::from(!is_taken), "{answer}");
+        assert_eq!(terminal.wait_exit().exit_code(), u32::from(!is_taken), "{answer}");
         assert_eq!(world.json(STATE)["run_id"].is_string(), is_taken, "{answer}");
     }
 }

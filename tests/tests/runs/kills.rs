@@ -49,7 +49,7 @@ fn killed(
     });
     let watch = Watch::over(&world);
     let mut run = begin(&world, more);
-    world.wait_until(Duration::from_secs(40), || is_the_moment(&world, &model), "the moment to kill");
+    world.wait_until(|| is_the_moment(&world, &model), "the moment to kill");
     let client = client_pid(&world);
     if victim != Victim::Client {
         run.kill();
@@ -202,7 +202,7 @@ fn killed_while_the_verify_command_runs() {
     let verify = format!("echo x >> {} && sleep 2", mark.display());
     let watch = Watch::over(&world);
     let mut run = begin(&world, &["--verify", &verify, "--verify-each", "promise"]);
-    world.wait_until(Duration::from_secs(40), || mark.exists(), "the verify command");
+    world.wait_until(|| mark.exists(), "the verify command");
     run.kill();
     let finished = resume(&world, &[]);
     let words = format!("{finished:#?}");
@@ -224,7 +224,7 @@ fn a_session_that_nobody_noted_is_judged_and_not_repeated() {
         _ => honest(turn),
     });
     let mut run = begin(&world, &[]);
-    world.wait_until(Duration::from_secs(40), || !model.main_requests().is_empty(), "the first request");
+    world.wait_until(|| !model.main_requests().is_empty(), "the first request");
     run.kill();
     forge(&world, |state| {
         state["iteration_record"]["phase"] = "planned".into();
@@ -233,12 +233,8 @@ fn a_session_that_nobody_noted_is_judged_and_not_repeated() {
             .expect("a record")
             .retain(|key, _| !key.starts_with("p") || key == "phase");
     });
-    world.wait_until(
-        Duration::from_secs(40),
-        || output(&world).contains("\"type\":\"result\""),
-        "its result",
-    );
-    world.wait_until(Duration::from_secs(40), || clients(&world).is_empty(), "its end");
+    world.wait_until(|| output(&world).contains("\"type\":\"result\""), "its result");
+    world.wait_until(|| clients(&world).is_empty(), "its end");
     let finished = resume(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:#?}");
     assert_eq!(world.read("work.txt"), DONE);
@@ -257,7 +253,7 @@ fn a_client_that_nobody_noted_is_adopted() {
     });
     let watch = Watch::over(&world);
     let mut run = begin(&world, &[]);
-    world.wait_until(Duration::from_secs(40), || !model.main_requests().is_empty(), "the first request");
+    world.wait_until(|| !model.main_requests().is_empty(), "the first request");
     run.kill();
     forge(&world, |state| {
         state["iteration_record"]["phase"] = "planned".into();
@@ -281,7 +277,7 @@ fn a_client_is_adopted_after_everything_of_ours_was_cleaned_away() {
         _ => honest(turn),
     });
     let mut run = begin(&world, &[]);
-    world.wait_until(Duration::from_secs(40), || !model.main_requests().is_empty(), "the first request");
+    world.wait_until(|| !model.main_requests().is_empty(), "the first request");
     run.kill();
     world.git(&["clean", "-ffdxq"]);
     assert!(!world.exists(".claude"));
@@ -376,12 +372,12 @@ fn of_two_resumes_at_once_the_second_is_refused() {
         _ => honest(turn),
     });
     let mut run = begin(&world, &[]);
-    world.wait_until(Duration::from_secs(40), || !model.main_requests().is_empty(), "the first request");
+    world.wait_until(|| !model.main_requests().is_empty(), "the first request");
     run.kill();
     let watch = Watch::over(&world);
     let mut both = [begin_resume(&world, &[]), begin_resume(&world, &[])];
     let one_is_refused = || both.iter_mut().any(|run| !run.is_running());
-    world.wait_until(Duration::from_secs(6), one_is_refused, "one of them is refused soon");
+    world.wait_until(one_is_refused, "one of them is refused");
     let ends = both.map(|run| run.wait(LIMIT));
     watch.end(&format!("{ends:#?}"));
     let refused: Vec<&Finished> = ends.iter().filter(|end| end.code == Some(1)).collect();
@@ -404,7 +400,7 @@ fn held_run() -> (World, ScriptedModel, Running) {
         }
     });
     let run = begin(&world, &[]);
-    world.wait_until(Duration::from_secs(40), || mark.exists(), "the tool");
+    world.wait_until(|| mark.exists(), "the tool");
     (world, model, run)
 }
 
@@ -417,7 +413,7 @@ fn a_stopped_run_stays_stopped() {
     let finished = run.wait(Duration::from_secs(25));
     assert_eq!(finished.code, Some(9), "{finished:#?}");
     assert_eq!(world.json(STATE)["status"], "cancelled");
-    world.wait_until(Duration::from_secs(5), || clients(&world).is_empty(), "the session is ended");
+    world.wait_until(|| clients(&world).is_empty(), "the session is ended");
     let requests = model.main_requests().len();
     let again = resume(&world, &[]);
     assert_eq!(again.code, Some(0), "{again:?}");
@@ -434,7 +430,7 @@ fn stop_ends_the_client_of_a_run_that_was_killed() {
     run.kill();
     let stop = world.plimsoll(&["stop"]).run();
     assert_eq!(stop.code, Some(0), "{stop:?}");
-    world.wait_until(Duration::from_secs(40), || clients(&world).is_empty(), "the orphan is ended");
+    world.wait_until(|| clients(&world).is_empty(), "the orphan is ended");
     sleep(Duration::from_secs(5));
     assert_eq!(world.json(STATE)["status"], "cancelled");
     assert!(!world.exists("work.txt"), "its tool was ended with it");
@@ -478,7 +474,7 @@ fn ended_now(signal: impl Fn(&mut Running)) {
     signal(&mut run);
     let signalled = Instant::now();
     let finished = run.wait(LIMIT);
-    assert!(signalled.elapsed() < Duration::from_secs(9), "{finished:#?}");
+    assert!(signalled.elapsed() < Duration::from_secs(20), "{finished:#?}");
     assert_eq!(finished.code, Some(130), "{finished:#?}");
     assert!(clients(&world).is_empty(), "its child is ended");
     assert_eq!(world.json(STATE)["status"], "paused");
@@ -499,11 +495,11 @@ fn ctrl_c_twice_does_not_wait_for_a_verify_command() {
     let mark = world.home().join("verified");
     let verify = format!("echo $$ >> {} && sleep 20", mark.display());
     let mut run = begin(&world, &["--verify", &verify, "--verify-each", "promise"]);
-    world.wait_until(Duration::from_secs(40), || mark.exists(), "the verify command");
+    world.wait_until(|| mark.exists(), "the verify command");
     run.terminate();
     let signalled = Instant::now();
     let finished = run.wait(LIMIT);
-    assert!(signalled.elapsed() < Duration::from_secs(8), "{finished:#?}");
+    assert!(signalled.elapsed() < Duration::from_secs(18), "{finished:#?}");
     assert_eq!(finished.code, Some(130), "{finished:#?}");
     let shell = world.read(&mark).trim().to_owned();
     assert!(!Path::new("/proc").join(shell).exists(), "the command is ended too");
@@ -533,7 +529,7 @@ fn a_checkpoint_whose_hook_was_killed_is_finished_by_the_next_event() {
         }
     });
     let run = begin(&world, &[]);
-    world.wait_until(Duration::from_secs(40), || moment.load(Ordering::SeqCst) == 1, "the second request");
+    world.wait_until(|| moment.load(Ordering::SeqCst) == 1, "the second request");
     let path = claimed_by_the_dead(&world);
     let finished = run.wait(LIMIT);
     assert_eq!(finished.code, Some(0), "{finished:#?}");
@@ -565,7 +561,7 @@ fn a_checkpoint_whose_hook_was_killed_last_is_finished_by_the_run() {
         }
     });
     let run = begin(&world, &[]);
-    world.wait_until(Duration::from_secs(40), || moment.load(Ordering::SeqCst) == 1, "the second request");
+    world.wait_until(|| moment.load(Ordering::SeqCst) == 1, "the second request");
     claimed_by_the_dead(&world);
     let finished = run.wait(LIMIT);
     assert_eq!(finished.code, Some(0), "{finished:#?}");

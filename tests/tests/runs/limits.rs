@@ -80,11 +80,7 @@ fn a_run_that_is_killed_while_it_waits_waits_on_when_it_is_resumed() {
     });
     let objective = ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--allowedTools", "Bash"];
     let mut paused = world.plimsoll(&objective).spawn();
-    world.wait_until(
-        Duration::from_secs(40),
-        || paused.stdout_so_far().contains("paused until"),
-        "the pause",
-    );
+    world.wait_until(|| paused.stdout_so_far().contains("paused until"), "the pause");
     assert_eq!(status_and_iteration(&world), ("paused".to_owned(), 1));
     assert!(world.json(STATE)["paused_until"].is_string());
     paused.kill();

@@ -129,11 +129,11 @@ fn on_a_terminal_the_fix_asks() {
         let world = World::new();
         world.write("fix_plan.md", "* Item one\n");
         let mut terminal = Terminal::start(&world, bin_dir().join("plimsoll"), &["plan", "--fix"], 100, 30);
-        let screen = terminal.wait_for("Write this to fix_plan.md? [y/N]", SOON);
+        let screen = terminal.wait_for("Write this to fix_plan.md? [y/N]");
         assert!(screen.contains("+- [ ] Item one"), "{screen}");
         terminal.type_text(answer);
         terminal.press_enter();
-        assert_eq!(terminal.wait_exit(SOON).exit_code(), u32::from(!is_fixed), "{answer:?}");
+        assert_eq!(terminal.wait_exit().exit_code(), u32::from(!is_fixed), "{answer:?}");
         assert_eq!(world.read("fix_plan.md") == "- [ ] Item one\n", is_fixed, "{answer:?}");
     }
 }

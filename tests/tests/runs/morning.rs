@@ -38,7 +38,7 @@ impl Night {
         self.overloaded.store(false, Ordering::SeqCst);
         let running = self.world.plimsoll(&["run", "--resume"]).spawn();
         let is_seen = || said(&self.ask(&["status"]), "Status") == "running: a `plimsoll run` is active";
-        self.world.wait_until(Duration::from_secs(40), is_seen, "the run is seen at work");
+        self.world.wait_until(is_seen, "the run is seen at work");
         assert_eq!(self.world.plimsoll(&["status", "--json"]).run().json()["at_work"], true);
         let finished = running.wait(Duration::from_secs(120));
         assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -53,7 +53,6 @@ impl Night {
     fn follow(&self) -> Running {
         let following = self.world.plimsoll(&["log", "--follow"]).spawn();
         self.world.wait_until(
-            Duration::from_secs(40),
             || following.stdout_so_far().contains("paused: overloaded"),
             "the log so far is shown",
         );

@@ -238,7 +238,7 @@ fn a_question_is_told_once_whenever_the_run_is_killed() {
         assert_eq!(killed.code, None, "{killed:?}");
         let number = std::fs::read_dir(world.home().join("begun")).expect("a folder").count();
         let left = world.home().join(format!("begun/{number}/left"));
-        world.wait_until(Duration::from_secs(20), || left.exists(), "the session to end");
+        world.wait_until(|| left.exists(), "the session to end");
         let resumed = resume(&world, &["--no-wait"]);
         assert_eq!(resumed.code, Some(7), "{resumed:?}");
         assert_eq!(world.read("fix_plan.md"), "# Plan\n\n- [ ] Item one\n  ? no way\n- [x] Item two\n");

@@ -93,11 +93,11 @@ fn on_a_screen_the_table_is_a_table() {
     world.use_model(&model);
     let args = ["--model", "opus", "--permission-mode", "default"];
     let mut terminal = Terminal::claude(&world, &args, 140, 50);
-    terminal.wait_for("❯", SOON);
+    terminal.wait_for("❯");
     terminal.type_text("/ralph context");
-    terminal.wait_for("/ralph context", SOON);
+    terminal.wait_for("/ralph context");
     terminal.press_enter();
-    let screen = terminal.wait_for("Checkpoint will trigger automatically at 85%.", SOON);
+    let screen = terminal.wait_for("Checkpoint will trigger automatically at 85%.");
     for words in
         ["Ralph Context Status", "67% (668k of 1M tokens)", "L0 (Normal)", "Medium (est. 40% of the window)"]
     {

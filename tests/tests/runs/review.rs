@@ -204,7 +204,7 @@ fn a_kill_asks_no_review_twice_that_answers_and_two_interrupts_end_it() {
     let ours = ["run", "--objective", "Do the plan.", "--review", "item", "--client", &client];
     let mut run = world.plimsoll(&ours).spawn();
     let mark = world.home().join("mark");
-    world.wait_until(Duration::from_secs(30), || mark.exists(), "the review");
+    world.wait_until(|| mark.exists(), "the review");
     run.interrupt();
     std::thread::sleep(Duration::from_millis(200));
     run.interrupt();

@@ -27,7 +27,7 @@ fn run_with(steps: impl Fn() -> Step + Send + 'static) -> (World, ScriptedModel)
 }
 
 fn wait_for(world: &World, file: &str) {
-    world.wait_until(SOON, || world.exists(file), file);
+    world.wait_until(|| world.exists(file), file);
 }
 
 fn status(world: &World) -> String {
@@ -88,7 +88,7 @@ fn a_session_that_ctrl_c_ended_was_ended_by_the_user_and_one_that_was_silent_by_
     wait_for(&world, "begun");
     run.interrupt();
     // Two signals at once may be one.
-    world.wait_until(SOON, || run.stdout_so_far().contains("stopping after "), "the first Ctrl-C");
+    world.wait_until(|| run.stdout_so_far().contains("stopping after "), "the first Ctrl-C");
     run.interrupt();
     let finished = run.wait(SOON);
     assert_eq!(finished.code, Some(130), "{finished:?}");
@@ -110,7 +110,7 @@ fn status_counts_the_session_at_work_and_says_that_its_cost_is_not_known_yet() {
     let mut run = begin(&world, &[]);
     wait_for(&world, "begun");
     // The client's writer lags a little behind the tool.
-    world.wait_until(SOON, || line(&status(&world), "Cost").contains("410k"), "the session's tokens");
+    world.wait_until(|| line(&status(&world), "Cost").contains("410k"), "the session's tokens");
     let screen = status(&world);
     assert_eq!(line(&screen, "Cost"), "not known yet for this session, 410k tokens", "{screen}");
     run.kill();
@@ -126,9 +126,9 @@ fn status_and_progress_say_since_when_the_api_cannot_be_reached() {
     world.set_env("CLAUDE_CODE_MAX_RETRIES", "10");
     let mut run = begin(&world, &[]);
     let retries = |run: &Running| run.stdout_so_far().contains("the API cannot be reached since ");
-    world.wait_until(SOON, || retries(&run), "a retry");
+    world.wait_until(|| retries(&run), "a retry");
     let is_said = || line(&status(&world), "Status").contains("the API cannot be reached since ");
-    world.wait_until(SOON, is_said, "since when, in the status");
+    world.wait_until(is_said, "since when, in the status");
     let screen = status(&world);
     assert!(line(&screen, "Status").contains("the client retries by itself"), "{screen}");
     assert!(!screen.contains("it continues by itself"), "{screen}");
@@ -150,7 +150,7 @@ fn an_api_that_answers_again_is_not_called_unreachable_any_more() {
     wait_for(&world, "begun");
     let told = run.stdout_so_far();
     assert!(told.contains("the API has answered with 529 since "), "{told}");
-    world.wait_until(SOON, || !status(&world).contains("the API"), "it has answered");
+    world.wait_until(|| !status(&world).contains("the API"), "it has answered");
     run.kill();
     world.end_leftovers();
 }
@@ -173,7 +173,7 @@ fn a_pending_ctrl_c_is_shown_until_the_run_has_stopped() {
     wait_for(&world, "begun");
     run.interrupt();
     let is_said = || line(&status(&world), "Status").contains("stops after this session (Ctrl-C)");
-    world.wait_until(SOON, is_said, "the pending stop");
+    world.wait_until(is_said, "the pending stop");
     assert!(line(&status(&world), "Next").contains("stops after this session"), "{}", status(&world));
     world.write("go", "");
     let finished = run.wait(SOON);
@@ -185,7 +185,7 @@ fn a_pending_ctrl_c_is_shown_until_the_run_has_stopped() {
     );
     assert!(!status(&world).contains("Ctrl-C)"), "{}", status(&world));
     let mut run = world.plimsoll(&["run", "--resume"]).spawn();
-    world.wait_until(SOON, || world.json(STATE)["iteration"] == 2, "it goes on");
+    world.wait_until(|| world.json(STATE)["iteration"] == 2, "it goes on");
     assert!(!status(&world).contains("stops after"), "{}", status(&world));
     run.kill();
     world.end_leftovers();
@@ -229,7 +229,7 @@ fn the_last_turn_of_a_killed_session_is_seen_at_once() {
     let written = || {
         world.transcripts().iter().any(|path| std::fs::read_to_string(path).unwrap().contains("A long one."))
     };
-    world.wait_until(SOON, written, "the call in the transcript");
+    world.wait_until(written, "the call in the transcript");
     let list = || world.plimsoll(&["turns", "list"]).run().stdout;
     assert!(!list().contains("abandoned"), "it works: {}", list());
     client.kill();

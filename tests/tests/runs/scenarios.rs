@@ -142,7 +142,7 @@ fn a_run_whose_owner_crashed_traps_no_new_session_and_is_offered_for_resume() {
     let mut owner = world.plimsoll(&objective).spawn();
     // Until its SessionStart hook has written, which the kill of its client does not stop.
     let is_at_work = || world.exists(STATE) && world.json(STATE)["iteration_record"]["hooks_seen"] == true;
-    world.wait_until(Duration::from_secs(40), is_at_work, "the session begins");
+    world.wait_until(is_at_work, "the session begins");
     let pid = world.json(STATE)["iteration_record"]["pid"].as_u64().expect("a pid").to_string();
     owner.kill();
     world.command("kill", &["-9", &pid]).run().expect_success();

@@ -131,7 +131,7 @@ fn an_open_pipe_on_which_nobody_writes_hangs_no_gate() {
     let without_a_run = World::new();
     let finished = bash(&without_a_run, "plimsoll gate < <(sleep 60)");
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), ""), "{finished:?}");
-    assert!(finished.elapsed < Duration::from_secs(5), "{:?}", finished.elapsed);
+    assert!(finished.elapsed < Duration::from_secs(30), "{:?}", finished.elapsed);
 
     let world = world(ITEMS);
     let script = started(&format!("{BEGIN}\n{STOP}\n{END}\nplimsoll gate < <(sleep 60)"));
@@ -141,7 +141,7 @@ fn an_open_pipe_on_which_nobody_writes_hangs_no_gate() {
         (Some(1), "RALPH_CONTINUE|next|3 open items\n"),
         "{finished:?}"
     );
-    assert!(finished.elapsed < Duration::from_secs(20), "{:?}", finished.elapsed);
+    assert!(finished.elapsed < Duration::from_secs(40), "{:?}", finished.elapsed);
 }
 
 #[test]

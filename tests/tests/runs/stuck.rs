@@ -54,9 +54,9 @@ fn a_fault_at_the_end_of_the_first_session_is_waited_out() {
     let journal_now =
         || std::fs::read_to_string(world.path(".claude/plimsoll/journal.jsonl")).unwrap_or_default();
     let is_judged = || journal_now().contains("provisional_verdict");
-    world.wait_until(SOON, is_judged, "the gate's judgement");
+    world.wait_until(is_judged, "the gate's judgement");
     world.write(".git/held", "");
-    world.wait_until(SOON, || running.stdout_so_far().contains("trying again in 3 s"), "the fault");
+    world.wait_until(|| running.stdout_so_far().contains("trying again in 3 s"), "the fault");
     world.write(".git/go", "");
     let finished = running.wait(2 * SOON);
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -84,7 +84,7 @@ fn the_second_ctrl_c_ends_the_client_of_a_run_that_cannot_read_its_state() {
         let mut world = world(ITEMS);
         let _model = start(&mut world, |_| Step::bash(LONG));
         let mut running = begin(&world, &[]);
-        world.wait_until(SOON, || world.exists("at-work"), "a client at work");
+        world.wait_until(|| world.exists("at-work"), "a client at work");
         let client = client_pid(&world).unwrap();
         spoil(&world, how);
         std::thread::sleep(Duration::from_secs(2));
@@ -122,7 +122,7 @@ fn the_second_ctrl_c_ends_the_client_of_a_run_whose_output_nobody_reads() {
             pipe.display()
         );
         let mut running = world.command("sh", &["-c", &script]).spawn();
-        world.wait_until(SOON, || world.exists("at-work"), "a client at work");
+        world.wait_until(|| world.exists("at-work"), "a client at work");
         let client = client_pid(&world).unwrap();
         let _full = fill(&pipe);
         running.interrupt();
@@ -130,7 +130,7 @@ fn the_second_ctrl_c_ends_the_client_of_a_run_whose_output_nobody_reads() {
         std::thread::sleep(Duration::from_secs(2));
         assert!(is_alive(client), "{json}: after one the session may finish");
         running.interrupt();
-        world.wait_until(SOON, || !is_alive(client), "the end of the client");
+        world.wait_until(|| !is_alive(client), "the end of the client");
         running.kill();
     }
 }

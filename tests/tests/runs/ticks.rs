@@ -299,7 +299,7 @@ fn one_ctrl_c_ends_the_commands_before_the_first_session_and_a_loop_runs_them_to
     let ours = ["run", "--objective", "Do the plan.", "--name", "Dates", "--client", &client, "--verify"];
     let slow = format!("touch {} && sleep 30", mark.display());
     let mut run = world.plimsoll(&[&ours[..], &[&slow]].concat()).spawn();
-    world.wait_until(Duration::from_secs(30), || mark.exists(), "the command");
+    world.wait_until(|| mark.exists(), "the command");
     run.interrupt();
     let finished = run.wait(Duration::from_secs(20));
     assert_eq!(finished.code, Some(130), "{finished:?}");
@@ -335,7 +335,7 @@ fn a_run_that_did_not_check_its_ticks_learns_what_passes_when_it_is_resumed() {
 
 fn wait_for_end(world: &World, number: u32) {
     let left = world.home().join(format!("begun/{number}/left"));
-    world.wait_until(Duration::from_secs(20), || left.exists(), "the session to end");
+    world.wait_until(|| left.exists(), "the session to end");
 }
 
 /// The commands that run before the first session may take long.

@@ -28,18 +28,18 @@ fn watched(world: &World, command: &str) -> Terminal {
 fn it_follows_the_run_to_its_end_and_stays_until_the_person_leaves() {
     let world = world();
     let mut terminal = watched(&world, "plimsoll status --watch");
-    let screen = terminal.wait_for("Dates · session 1/50 · running", SOON);
+    let screen = terminal.wait_for("Dates · session 1/50 · running");
     assert!(screen.contains("Item one") && screen.contains("run \"Dates\" started: 3 items"), "{screen}");
     let mut state = world.json(STATE);
     state["status"] = json!("completed");
     state["revision"] = json!(state["revision"].as_u64().unwrap_or_default() + 1);
     state["last_verdict"] = json!({"verdict": "stop", "status": "completed", "reason": "3 items"});
     world.put_run(&state);
-    terminal.wait_for("Dates · session 1/50 · completed", SOON);
+    terminal.wait_for("Dates · session 1/50 · completed");
     terminal.type_text("?");
-    terminal.wait_for("quit; the run continues", SOON);
+    terminal.wait_for("quit; the run continues");
     terminal.type_text("q");
-    let screen = terminal.wait_for("as-before", SOON);
+    let screen = terminal.wait_for("as-before");
     assert!(screen.contains("exit 0") && !screen.contains("session 1/50"), "{screen}");
 }
 
@@ -49,8 +49,8 @@ fn a_signal_gives_the_terminal_back() {
     for (signal, code) in [("TERM", 143), ("HUP", 129)] {
         let command = format!("timeout --foreground --preserve-status -s {signal} 2 plimsoll status --watch");
         let terminal = watched(&world, &command);
-        terminal.wait_for("session 1/50", SOON);
-        let screen = terminal.wait_for("as-before", SOON);
+        terminal.wait_for("session 1/50");
+        let screen = terminal.wait_for("as-before");
         assert!(screen.contains(&format!("exit {code}")) && !screen.contains("session 1/50"), "{screen}");
     }
 }
@@ -63,13 +63,13 @@ fn it_ends_with_its_terminal() {
     // A terminal in the terminal, which is gone when `script` is.
     let terminal =
         Terminal::start(&world, "/usr/bin/env", &[&path, "script", "-qec", line, "/dev/null"], 80, 24);
-    terminal.wait_for("session 1/50", SOON);
+    terminal.wait_for("session 1/50");
     let pid = std::fs::read_to_string(world.path("pid")).unwrap();
     terminal.close();
     let process = format!("/proc/{}/stat", pid.trim());
     // Gone, or dead and not fetched yet.
     let is_over = || std::fs::read_to_string(&process).map_or(true, |stat| stat.contains(") Z "));
-    world.wait_until(SOON, is_over, "the end of a program whose terminal is gone");
+    world.wait_until(is_over, "the end of a program whose terminal is gone");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use plimsoll_domain::Settings;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::linear::{Note, NoteKind};
 use plimsoll_domain::state::RunState;
+use plimsoll_policy::linear::ItemNews;
 use plimsoll_store::{Project, clock, config, journal, outbox};
 
 /// Notes a checkpoint of a run. A note that cannot be written must not cost the checkpoint.
@@ -32,11 +33,35 @@ pub(crate) fn note_end(project: &Project, state: &RunState) {
     });
 }
 
+/// Notes what has become of an item of a parallel run, by its number in the plan. The runs of its items tell nothing by themselves.
+pub(crate) fn note_item(
+    project: &Project,
+    settings: &Settings,
+    run: &RunState,
+    number: u32,
+    item: &str,
+    news: ItemNews<'_>,
+) {
+    note_of(project, settings, run, (NoteKind::Item, number), || {
+        plimsoll_policy::linear::item_news(item, news, &plimsoll_secrets::without)
+    });
+}
+
 fn note(
     project: &Project,
     settings: &Settings,
     state: &RunState,
     kind: NoteKind,
+    words: impl Fn() -> String,
+) {
+    note_of(project, settings, state, (kind, state.iteration), words);
+}
+
+fn note_of(
+    project: &Project,
+    settings: &Settings,
+    state: &RunState,
+    (kind, iteration): (NoteKind, u32),
     words: impl Fn() -> String,
 ) {
     let Some(issue) = &settings.linear.issue else { return };
@@ -45,7 +70,7 @@ fn note(
         run_id: state.run_id.clone(),
         task: plimsoll_secrets::without(&state.options.task_name),
         issue: issue.clone(),
-        iteration: state.iteration,
+        iteration,
         kind,
         words: words(),
     };

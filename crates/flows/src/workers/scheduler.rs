@@ -9,6 +9,7 @@ mod offers;
 mod orders;
 mod recover;
 
+use crate::run::linear_notes::note_item;
 use crate::run::{Interrupts, Options, Progress, RunObserver};
 use crate::workers::WorkersError;
 use crate::workers::board::show;
@@ -17,9 +18,10 @@ use crate::workers::slot::{Slot, Stage};
 use crate::workers::standing::live;
 use crate::workers::table::{Table, moment};
 use crate::workers::tree::Trees;
-use plimsoll_domain::journal::{JournalEntry, JournalEvent};
+use plimsoll_domain::journal::{JournalEntry, JournalEvent, Landed, SentBack};
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{RunState, Settings, Status, Verdict};
+use plimsoll_policy::linear::ItemNews;
 use plimsoll_policy::workers::{Outlook, offered, outlook};
 use plimsoll_store::{Project, journal};
 use std::collections::BTreeSet;
@@ -77,6 +79,8 @@ pub(super) struct Scheduler<'scope, 'env> {
     is_paused: bool,
     /// When files were looked at last.
     looked: Option<Instant>,
+    /// When all money was others' share; none once one of them has ended since.
+    is_short_since: Option<Instant>,
     closing: Option<Closing>,
     /// True when threads give up.
     cut: Arc<AtomicBool>,
@@ -114,6 +118,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             kept: BTreeSet::new(),
             is_paused: false,
             looked: None,
+            is_short_since: None,
             closing: None,
             cut: Arc::default(),
         }
@@ -200,6 +205,10 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             }
             Stage::Waiting if self.closing.is_some() => Ok(None),
             Stage::Waiting if moment() < self.table.now().board.paused_until => Ok(Some(slot)),
+            // What is left of a day is in the ledgers of all runs.
+            Stage::Waiting if self.is_short_since.is_some_and(|since| since.elapsed() < FILES_INTERVAL) => {
+                Ok(Some(slot))
+            }
             Stage::Waiting if !self.takes_its_turn(slot.worker) => Ok(Some(slot)),
             Stage::Waiting => self.start(slot),
         }
@@ -260,7 +269,35 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
 
     pub(super) fn note(&mut self, event: JournalEvent) -> Result<(), WorkersError> {
         self.watcher.tell(&Progress::Workers { event: &event });
+        self.tell_linear(&event);
         Ok(journal::note(self.project, JournalEntry::of_run(self.run, event))?)
+    }
+
+    /// Notes for Linear what has become of items.
+    fn tell_linear(&self, event: &JournalEvent) {
+        match event {
+            JournalEvent::Landed(Landed { items, commit }) => {
+                items.iter().for_each(|item| self.tell_linear_of(item, ItemNews::Merged { commit }));
+            }
+            JournalEvent::SentBack(SentBack { item, reason, is_set_aside: true }) => {
+                self.tell_linear_of(item, ItemNews::SetAside { reason });
+            }
+            JournalEvent::SentBack(SentBack { item, reason, is_set_aside: false }) => {
+                self.tell_linear_of(item, ItemNews::SentBack { reason });
+            }
+            JournalEvent::Parked { item, question } => {
+                self.tell_linear_of(item, ItemNews::Asked { question });
+            }
+            _ => {}
+        }
+    }
+
+    fn tell_linear_of(&self, item: &str, news: ItemNews<'_>) {
+        let Some(place) = self.table.now().board.items.iter().position(|row| row.text == item) else {
+            return;
+        };
+        let number = u32::try_from(place + 1).unwrap_or(u32::MAX);
+        note_item(self.project, self.settings, self.run, number, item, news);
     }
 
     /// The exit code, once nothing is at work any more.

@@ -259,7 +259,7 @@ fn a_large_file_counts_by_size_and_time_and_is_not_read() {
         changes(at, "truncate -s 3G large; touch -d @1000 large");
         let started = Instant::now();
         stays(at, "true");
-        assert!(started.elapsed() < Duration::from_secs(5));
+        assert!(started.elapsed() < Duration::from_secs(20));
         changes(at, "touch -d @2000 large");
         changes(at, "truncate -s 2G large; touch -d @2000 large");
     }

@@ -140,3 +140,26 @@ fn where_there_is_no_room_the_oldest_become_short_and_the_newest_stays() {
 fn a_network_that_stays_away_is_asked_less_and_less_often() {
     assert_eq!([1, 2, 3, 6, 100].map(backoff_seconds), [60, 120, 240, 1_800, 1_800]);
 }
+
+#[test]
+fn an_item_of_a_parallel_run_has_one_paragraph_with_what_became_of_it_last() {
+    let told = |news: ItemNews<'_>| item_news("Item one", news, &clean);
+    assert_eq!(
+        told(ItemNews::Merged { commit: "0123456789abcdef" }),
+        "“Item one” was merged (0123456789ab)."
+    );
+    let back = told(ItemNews::SentBack { reason: "it conflicts" });
+    assert_eq!(back, "“Item one” was not merged and is tried again: it conflicts");
+    assert_eq!(told(ItemNews::SetAside { reason: "red" }), "“Item one” was set aside: red");
+    let item = |number, words: &str| Note { kind: NoteKind::Item, ..note(number, words) };
+    let body = body(&[item(2, &back), item(1, "one."), note(2, "two."), item(2, "merged.")], LONGEST_BODY);
+    let paragraphs: Vec<&str> = body.lines().filter(|line| !line.is_empty()).skip(1).collect();
+    for (paragraph, words) in paragraphs.iter().zip([
+        "**Item 2** · 2026-01-07 11:45 UTC · merged.",
+        "**Item 1** · 2026-01-07 11:45 UTC · one.",
+        "**Iteration 2** · 2026-01-07 11:45 UTC · two.",
+    ]) {
+        assert_eq!(*paragraph, words);
+    }
+    assert_eq!(paragraphs.len(), 3);
+}

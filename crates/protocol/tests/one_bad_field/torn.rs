@@ -8,6 +8,9 @@ use plimsoll_protocol::transcript::Line;
 use plimsoll_protocol::{Event, Hook};
 use std::time::{Duration, Instant};
 
+/// A tenth of a second where nothing else is at work; what goes back to the beginning again and again takes minutes.
+const BOUND: Duration = Duration::from_secs(10);
+
 fn prompt(bytes: &[u8]) -> Option<String> {
     let hook = Hook::parse(bytes).expect("a payload");
     assert_eq!(hook.session_id.as_deref(), Some("s"), "the good field is lost");
@@ -136,7 +139,7 @@ fn a_transcript_line_cut_at_any_byte_is_no_line() {
 }
 
 #[test]
-fn five_megabytes_are_read_and_measured_in_a_second() {
+fn ten_megabytes_are_read_and_measured_without_going_back() {
     let text = "line of a file\\n\\\"quoted\\\"\\u00e9".repeat(170_000);
     let batch = format!(
         r#"{{"session_id":"s","tool_calls":[{{"tool_name":"Read","tool_input":{{"content":"{text}"}},"tool_response":[{{"type":"text","text":"{text}"}}]}}],"hook_event_name":"PostToolBatch"}}"#
@@ -145,7 +148,7 @@ fn five_megabytes_are_read_and_measured_in_a_second() {
     let begun = Instant::now();
     let hook = Hook::parse(batch.as_bytes()).expect("a payload");
     let seen = hook.event.tool_calls()[0].visible();
-    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < BOUND, "{:?}", begun.elapsed());
     assert_eq!(hook.session_id.as_deref(), Some("s"));
     assert!(seen.bytes > 4_000_000);
 }
@@ -173,7 +176,7 @@ fn deep_nesting_neither_crashes_nor_loses_the_good_fields() {
                 assert_eq!(hook.session_id.as_deref(), Some("s"), "{field} {depth}");
                 let begun = Instant::now();
                 hook.event.tool_calls()[0].visible();
-                assert!(begun.elapsed() < Duration::from_secs(1), "{field} {depth}: {:?}", begun.elapsed());
+                assert!(begun.elapsed() < BOUND, "{field} {depth}: {:?}", begun.elapsed());
             }
             let line =
                 format!(r#"{{"type":"assistant","message":{{"id":"m","content":{nest},"usage":{nest}}}}}"#);

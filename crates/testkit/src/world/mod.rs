@@ -20,6 +20,10 @@ use tempfile::TempDir;
 /// Looks like a key and opens nothing.
 const API_KEY: &str = "sk-ant-api03-scripted-model-only-0000000000000";
 
+/// How long a test waits for what must come: so long that no slow or shared machine makes it fail, since nothing but the
+/// failure itself costs this time. A test that promises a pace measures it.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
 /// A temporary folder with a home and a project; gone, with every process that still uses it, when dropped.
 pub struct World {
     // Declared before the folder: what runs is ended before its files go.
@@ -291,7 +295,7 @@ impl World {
         env
     }
 
-    /// Prepares a program: in the project, with this world's environment, empty stdin, 60 s.
+    /// Prepares a program: in the project, with this world's environment, empty stdin, two minutes.
     pub fn command(&self, program: impl AsRef<Path>, args: &[&str]) -> Launch {
         Launch::new(program.as_ref(), args, self.project(), self.env())
     }
@@ -312,10 +316,10 @@ impl World {
     }
 
     /// Waits until something is so; panics with `what` when the time is over.
-    pub fn wait_until(&self, limit: Duration, mut is_so: impl FnMut() -> bool, what: &str) {
+    pub fn wait_until(&self, mut is_so: impl FnMut() -> bool, what: &str) {
         let start = Instant::now();
         while !is_so() {
-            assert!(start.elapsed() < limit, "not within {limit:?}: {what}");
+            assert!(start.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
             sleep(Duration::from_millis(20));
         }
     }

@@ -15,7 +15,7 @@ fn stopped(stop: fn(&mut Running)) -> Bench {
     });
     let mut running = bench.session().spawn();
     let begun = || bench.world.exists("begun");
-    bench.world.wait_until(Duration::from_secs(30), begun, "the frame's command runs");
+    bench.world.wait_until(begun, "the frame's command runs");
     stop(&mut running);
     running.wait(Duration::from_secs(30));
     bench

@@ -39,11 +39,11 @@ fn a_person_reads_it_once_on_the_screen() {
     let folder = folder().display().to_string();
     let mut terminal =
         Terminal::claude(&world, &["--plugin-dir", &folder, "--allowedTools", "Bash"], 100, 40);
-    terminal.wait_for(WORDS, Duration::from_secs(30));
+    terminal.wait_for(WORDS);
     terminal.type_text("hello there");
-    terminal.wait_for("hello there", Duration::from_secs(10));
+    terminal.wait_for("hello there");
     terminal.press_enter();
-    let screen = terminal.wait_for("That was all.", Duration::from_secs(30));
+    let screen = terminal.wait_for("That was all.");
     assert_eq!(screen.matches(WORDS).count(), 1, "{screen}");
     assert!(!screen.contains("failed") && !screen.contains("not found"), "{screen}");
     terminal.close();

@@ -80,7 +80,7 @@ pub(super) fn play(kind: &Kind, is_replayed: bool) -> Trace {
     let mut running = launch.spawn();
     if let Some(signal) = kind.signal {
         let at_work = || world.exists("at-work") && model.requests().len() >= kind.requests();
-        world.wait_until(Duration::from_secs(40), at_work, "the session is at work");
+        world.wait_until(at_work, "the session is at work");
         match signal {
             Signal::Interrupt => running.interrupt(),
             Signal::Terminate => running.terminate(),

@@ -16,15 +16,15 @@ fn with_script(shell: &str, file: &str) -> World {
 /// Starts a shell, loads the completions, and types up to a tab; what then stands there is the shell's work.
 fn at_a_tab(world: &World, program: &str, arguments: &[&str], load: &str) {
     let mut terminal = Terminal::start(world, program, arguments, 100, 30);
-    terminal.wait_for("prompt$", TIMEOUT);
+    terminal.wait_for("prompt$");
     // As it is typed the word is in two pieces.
     terminal.type_text(&format!("{load}; echo load''ed"));
     terminal.press_enter();
-    terminal.wait_for("loaded", TIMEOUT);
+    terminal.wait_for("loaded");
     terminal.type_text("plimsoll ru\t");
-    terminal.wait_for("plimsoll run", TIMEOUT);
+    terminal.wait_for("plimsoll run");
     terminal.type_text("--resu\t");
-    terminal.wait_for("plimsoll run --resume", TIMEOUT);
+    terminal.wait_for("plimsoll run --resume");
     terminal.close();
 }
 

@@ -43,7 +43,7 @@ fn install_again_and_uninstall_leave_the_tree_as_it_was() {
     let program = at("bin/plimsoll-mcp");
     let server = world.command("bash", &["-c", "exec \"$0\" < <(sleep 100)", &program]).spawn();
     let file = || std::fs::read_link(format!("/proc/{}/exe", server.pid())).unwrap_or_default();
-    world.wait_until(LONG, || file().as_os_str() == program.as_str(), "the server runs");
+    world.wait_until(|| file().as_os_str() == program.as_str(), "the server runs");
     install(&world, &prefix, &[]);
     assert_eq!(file().display().to_string(), format!("{program} (deleted)"), "it goes on with its own file");
     drop(server);

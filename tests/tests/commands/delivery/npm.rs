@@ -139,7 +139,7 @@ fn without_its_programs_it_says_what_to_install_and_it_ends_as_they_end() {
     );
     for end in [plimsoll_testkit::world::Running::terminate, plimsoll_testkit::world::Running::interrupt] {
         let mut running = world.command(start, &[]).spawn();
-        world.wait_until(LONG, || running.stdout_so_far().contains("ready"), "the program runs");
+        world.wait_until(|| running.stdout_so_far().contains("ready"), "the program runs");
         end(&mut running);
         let finished = running.wait(LONG);
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(3), "ready\nended\n"), "{finished:?}");

@@ -22,12 +22,12 @@ fn fail_on_screen(stage: &mut Stage) {
     let model = ScriptedModel::steps(vec![Step::error(400, "no")]);
     stage.world.use_model(&model);
     let mut terminal = Terminal::claude(&stage.world, &[], 100, 30);
-    terminal.wait_for("PLIMSOLL-LINE", Duration::from_secs(10));
+    terminal.wait_for("PLIMSOLL-LINE");
     terminal.type_text("hello there");
-    terminal.wait_for("hello there", Duration::from_secs(10));
+    terminal.wait_for("hello there");
     terminal.press_enter();
     let failed = || stage.recorded().iter().any(|(event, _)| event == "StopFailure");
-    stage.world.wait_until(Duration::from_secs(40), failed, "StopFailure is recorded");
+    stage.world.wait_until(failed, "StopFailure is recorded");
     terminal.close();
 }
 
@@ -74,7 +74,7 @@ fn the_status_line_shows_from_such_a_folder_too() {
     for stage in [Stage::new(), Stage::with_folder("it's a $HOME", false)] {
         stage.done(&["init", "--local"]);
         let terminal = Terminal::claude(&stage.world, &[], 100, 30);
-        terminal.wait_for("PLIMSOLL-LINE", Duration::from_secs(10));
+        terminal.wait_for("PLIMSOLL-LINE");
         terminal.close();
     }
 }

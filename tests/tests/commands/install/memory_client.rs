@@ -104,9 +104,9 @@ fn a_client_with_a_screen_asks_once_whether_to_use_the_projects_server() {
     stage.done(&["init", "--local", "--memory"]);
     let mut terminal = Terminal::claude(&stage.world, &[], 100, 30);
     let asked = "New MCP server found in this project: plimsoll";
-    terminal.wait_for(asked, Duration::from_secs(10));
+    terminal.wait_for(asked);
     // What `init` tells the user: the answer that is offered first is to go without.
-    terminal.wait_for("❯ Continue without using this MCP server", Duration::from_secs(10));
+    terminal.wait_for("❯ Continue without using this MCP server");
     // The client takes no answer in the question's first moment.
     for _ in 0..20 {
         terminal.press_enter();
@@ -115,10 +115,10 @@ fn a_client_with_a_screen_asks_once_whether_to_use_the_projects_server() {
             break;
         }
     }
-    terminal.wait_for("PLIMSOLL-LINE", Duration::from_secs(10));
+    terminal.wait_for("PLIMSOLL-LINE");
     terminal.close();
     let terminal = Terminal::claude(&stage.world, &[], 100, 30);
-    let screen = terminal.wait_for("PLIMSOLL-LINE", Duration::from_secs(10));
+    let screen = terminal.wait_for("PLIMSOLL-LINE");
     assert!(!screen.contains(asked), "{screen}");
     terminal.close();
 }

@@ -181,7 +181,7 @@ fn on_a_terminal_init_asks_for_whom() {
             None => stage.world.path(file),
         };
         let mut terminal = Terminal::start(&stage.world, stage.bin.join("plimsoll"), &["init"], 120, 40);
-        let question = terminal.wait_for("Choose 1, 2 or 3 [1]:", SOON);
+        let question = terminal.wait_for("Choose 1, 2 or 3 [1]:");
         for part in ["for you, in every project", "for you, in this project", "for everybody in this project"]
         {
             assert!(question.contains(part), "{part}: {question}");
@@ -189,19 +189,19 @@ fn on_a_terminal_init_asks_for_whom() {
         // What is no answer is asked again.
         terminal.type_text("4");
         terminal.press_enter();
-        terminal.wait_for("[1]: 4", SOON);
+        terminal.wait_for("[1]: 4");
         terminal.type_text(answer);
         terminal.press_enter();
-        assert!(terminal.wait_exit(SOON).success());
+        assert!(terminal.wait_exit().success());
         assert!(place(file).exists() && !place(other).exists(), "{answer}: {}", terminal.screen());
     }
     let stage = Stage::new();
     let arguments = ["init", "--memory"];
     let mut terminal = Terminal::start(&stage.world, stage.bin.join("plimsoll"), &arguments, 120, 40);
-    let question = terminal.wait_for("Choose 1 or 2 [1]:", SOON);
+    let question = terminal.wait_for("Choose 1 or 2 [1]:");
     assert!(!question.contains("for everybody"), "{question}");
     terminal.press_enter();
-    assert!(terminal.wait_exit(SOON).success());
+    assert!(terminal.wait_exit().success());
 }
 
 /// A clone may bring links along.

@@ -79,7 +79,7 @@ fn the_page_is_opened_by_the_program_of_the_system() {
     world.set_env("PATH", path.clone());
     let finished = report(&world, &["--open", "-o", &target.display().to_string()]);
     finished.expect_success();
-    world.wait_until(Duration::from_secs(40), || world.exists("opened.txt"), "it is opened");
+    world.wait_until(|| world.exists("opened.txt"), "it is opened");
     assert_eq!(world.read("opened.txt"), target.display().to_string());
     assert!(!world.exists("owned"));
     only(&world, Some(("xdg-open", "#!/bin/sh\nexit 3\n")));

@@ -16,16 +16,16 @@ fn what_is_chosen_on_the_screen_is_written_and_everything_else_in_the_file_stays
         r#"{"levels": {"l1": 60}, "statusline": {"theme": "plain"}, "grace_batches": 3}"#,
     );
     let mut terminal = Terminal::start(&world, bin_dir().join("plimsoll"), &["statusline", "edit"], 110, 30);
-    let screen = terminal.wait_for("space show/hide", SOON);
+    let screen = terminal.wait_for("space show/hide");
     assert!(screen.contains("Opus 5.5 | project | @ main"), "the line is before one's eyes: {screen}");
     // The cursor stands on the model: it goes, and the theme becomes the next one.
     terminal.type_text(" t");
-    let screen = terminal.wait_for("colour, dark", SOON);
+    let screen = terminal.wait_for("colour, dark");
     assert!(screen.contains("project │ ⎇ main"), "{screen}");
     terminal.type_text("s");
-    terminal.wait_for("written", SOON);
+    terminal.wait_for("written");
     terminal.type_text("q");
-    assert!(terminal.wait_exit(SOON).success());
+    assert!(terminal.wait_exit().success());
     let lines =
         json!([["directory", "git", "load", "run", "memory", "five_hour", "weekly", "cost", "health"]]);
     let expected = json!({"levels": {"l1": 60}, "statusline": {"lines": lines}, "grace_batches": 3});

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn wait_for_file(world: &World, name: &str) {
-    world.wait_until(TIMEOUT, || world.exists(name), name);
+    world.wait_until(|| world.exists(name), name);
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_session_that_a_person_stopped_in_the_middle_of_a_response_says_what_the_cli
     let world = installed(&model);
     let mut client = ask(&world, FIRST, "Work.").spawn();
     wait_for_file(&world, "started");
-    world.wait_until(TIMEOUT, || model.main_requests().len() == 2, "the second response");
+    world.wait_until(|| model.main_requests().len() == 2, "the second response");
     std::thread::sleep(Duration::from_millis(1_500));
     client.interrupt();
     client.wait(TIMEOUT);
@@ -80,7 +80,7 @@ fn killed() -> (World, PathBuf, ScriptedModel) {
     // The client's writer has put the call into the transcript.
     let path = transcript(&world, FIRST);
     let written = || fs::read_to_string(&path).is_ok_and(|text| text.contains("Now a long one."));
-    world.wait_until(TIMEOUT, written, "the call in the transcript");
+    world.wait_until(written, "the call in the transcript");
     // While it works its turn stays open, also for somebody who asks.
     sync(&project(&world), CaptureLimits::USER).unwrap();
     client.kill();

@@ -22,18 +22,18 @@ fn on_screen(permitted: &str, word: &str) -> Vec<&'static str> {
         permitted,
     ];
     let mut terminal = Terminal::claude(&world, &arguments, 130, 40);
-    terminal.wait_for("❯", TIMEOUT);
+    terminal.wait_for("❯");
     terminal.type_text("please work");
     terminal.press_enter();
-    terminal.wait_for(word, TIMEOUT);
+    terminal.wait_for(word);
     if permitted == "Bash" {
-        world.wait_until(TIMEOUT, || world.exists("made-by-it"), "the command");
+        world.wait_until(|| world.exists("made-by-it"), "the command");
     }
     terminal.type_text("\x1b");
-    terminal.wait_for("Interrupted", TIMEOUT);
+    terminal.wait_for("Interrupted");
     terminal.type_text("/exit");
     terminal.press_enter();
-    terminal.wait_exit(TIMEOUT);
+    terminal.wait_exit();
     let records = check(&world, FIRST);
     outcomes(&records)
 }

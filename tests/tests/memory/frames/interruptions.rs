@@ -70,11 +70,7 @@ fn killed_in_a_frame(more: &[&str]) -> (World, Finished) {
     let world = world(&model);
     let mut running =
         world.claude(&["-p", "Build it.", "--model", "opus"]).timeout(Duration::from_secs(60)).spawn();
-    world.wait_until(
-        Duration::from_secs(30),
-        || show(&world)["registers"]["R7_STATUS"] == "in the frame",
-        "a frame",
-    );
+    world.wait_until(|| show(&world)["registers"]["R7_STATUS"] == "in the frame", "a frame");
     running.kill();
     let _ = running.wait(Duration::from_secs(10));
     let finished = world

@@ -93,11 +93,11 @@ fn a_signal_ends_it_and_the_command_that_it_runs() {
         let command = format!("echo $$ > pid-{signal}; sleep 50 & sleep 50");
         client.request("tools/call", json!({"name": "run_command", "arguments": {"command": command}}));
         let written = || std::fs::read_to_string(world.path(format!("pid-{signal}"))).unwrap_or_default();
-        world.wait_until(Duration::from_secs(40), || written().ends_with('\n'), "the command runs");
+        world.wait_until(|| written().ends_with('\n'), "the command runs");
         let start = Instant::now();
         let _ = Command::new("kill").args([&format!("-{signal}"), &client.pid().to_string()]).status();
         assert!(client.wait().success());
-        assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(25), "{:?}", start.elapsed());
         assert!(!lives(written().trim()), "the command outlived its server");
     }
 }

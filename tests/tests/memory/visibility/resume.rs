@@ -63,7 +63,7 @@ fn a_session_that_was_killed_is_told_everything_when_it_goes_on() {
     let id = "11111111-2222-4333-8444-555555555555";
     let mut running = stage.client("Work.", &["--session-id", id]).spawn();
     let came = || stage.seen("main", |seen| seen.len() == 2);
-    stage.world.wait_until(Duration::from_secs(40), came, "the second request");
+    stage.world.wait_until(came, "the second request");
     running.kill();
     running.wait(Duration::from_secs(10));
     stage.then(&[("main", vec![look(), done()])]);
@@ -83,12 +83,12 @@ fn a_prompt_tells_what_others_wrote_before_it_and_a_cleared_conversation_is_told
     settings["enabledMcpjsonServers"] = serde_json::json!(["plimsoll"]);
     stage.world.write(".claude/settings.local.json", &settings.to_string());
     let mut terminal = Terminal::claude(&stage.world, &["--model", "opus"], 100, 40);
-    terminal.wait_for("❯", Duration::from_secs(20));
+    terminal.wait_for("❯");
     let mut say = |words: &str, wait: &str| {
         terminal.type_text(words);
         std::thread::sleep(Duration::from_millis(300));
         terminal.press_enter();
-        terminal.wait_for(wait, Duration::from_secs(20));
+        terminal.wait_for(wait);
     };
     say("Work.", "FIRST-IS-DONE");
     stage.write(&["set", "R4", "keep the API"]);

@@ -185,7 +185,7 @@ fn a_crash_between_sending_and_the_answer_makes_no_second_comment() {
     let world = world(&server);
     note(&world, "r1", 1, "checkpoint");
     let mut running = world.plimsoll(&["linear", "sync"]).spawn();
-    world.wait_until(LIMIT, || server.comments().len() == 1, "the comment is made");
+    world.wait_until(|| server.comments().len() == 1, "the comment is made");
     running.kill();
     assert_eq!(running.wait(LIMIT).signal, Some(9));
     assert_eq!(undelivered(&world), 1, "nobody has heard of it");

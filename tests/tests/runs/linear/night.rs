@@ -3,6 +3,7 @@
 use crate::linear::stage::{CHECKPOINTS, FINISHES, PROMISES, project, run, sync, told, undelivered, world};
 use plimsoll_store::outbox;
 use plimsoll_testkit::linear::{KEY, LinearServer};
+use plimsoll_testkit::scripted_model::Step;
 use plimsoll_tests::{honest, start};
 use std::net::TcpListener;
 
@@ -140,4 +141,42 @@ fn with_the_real_client_the_end_of_the_run_is_told() {
     let comments = server.comments();
     assert_eq!(comments.len(), 1);
     assert!(comments[0].body.contains("the run ended: completed (1 item). 1 item done"), "{comments:#?}");
+}
+
+#[test]
+fn a_run_of_several_workers_is_one_comment_with_a_paragraph_for_each_item() {
+    let server = LinearServer::new();
+    let mut world = world(&server);
+    let _model = start(&mut world, |turn| {
+        let item = turn.item.clone().unwrap_or_default();
+        match turn.step {
+            _ if item == "Item two" => {
+                Step::text(turn.promise.replace("COMPLETE", "BLOCKED").replace("</", " Which format?</"))
+            }
+            0 => Step::bash(
+                "sed -i 's/\\[ \\]/[x]/' plimsoll-item.md && echo 1 > one.txt && git add -A && git commit -qm One",
+            ),
+            _ => Step::text(format!("{item} is done.\n\n{}", turn.promise)),
+        }
+    });
+    let words = ["run", "--objective", "Do the plan.", "--name", "Dates", "--workers", "2", "--no-wait"];
+    let client = ["--", "--model", "opus", "--allowedTools", "Bash"];
+    let all: Vec<&str> = words.into_iter().chain(client).collect();
+    let finished = world.plimsoll(&all).run();
+    assert_eq!(finished.code, Some(7), "{finished:?}");
+    let comments = server.comments();
+    assert_eq!(comments.len(), 1, "the runs of the items write none: {comments:#?}");
+    let body = &comments[0].body;
+    let paragraphs: Vec<&str> = body.split("\n\n").collect();
+    assert_eq!(paragraphs.len(), 4, "{paragraphs:#?}");
+    for (beginning, end) in [
+        ("**Item 1** · 20", "“Item one” was merged ("),
+        ("**Item 2** · 20", "“Item two” waits for an answer: Which format? (plimsoll answer)."),
+        ("**Iteration 2** · 20", "the run ended: blocked"),
+    ] {
+        let is_it = |one: &&&str| one.starts_with(beginning) && one.contains(end);
+        assert_eq!(paragraphs.iter().filter(is_it).count(), 1, "{beginning} {end}: {paragraphs:#?}");
+    }
+    assert!(body.contains("1 item done, 1 open; 2 sessions"), "{body}");
+    assert_eq!(undelivered(&world), 0);
 }

@@ -193,7 +193,7 @@ fn one_that_dies_in_the_middle_of_a_delivery_loses_nothing_and_tells_nothing_twi
     let made = world.home().join("made");
     let finished = std::thread::scope(|scope| {
         scope.spawn(|| {
-            world.wait_until(LIMIT, || server.comments().len() == 1, "the comment is made");
+            world.wait_until(|| server.comments().len() == 1, "the comment is made");
             std::fs::write(&made, "").expect("the home is writable");
         });
         run_two(&world, &programs)

@@ -172,7 +172,7 @@ fn play(world: &World, night: &Night) -> Finished {
         let accident = night.sessions.get(number - 1).map(|session| session.accident);
         if !matches!(accident, Some(Accident::Killed { resumed_at_once: true, .. })) {
             let left = world.home().join(format!("begun/{number}/left"));
-            world.wait_until(LIMIT, || left.exists(), "the session to end");
+            world.wait_until(|| left.exists(), "the session to end");
         }
         finished = resume(world);
     }

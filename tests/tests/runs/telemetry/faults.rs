@@ -36,7 +36,7 @@ fn outcome(played: &Played) -> (Option<i32>, Vec<String>, String) {
 /// The line about what was lost, once the exporter has ended.
 fn lost(world: &World) -> Value {
     let found = || events(&journal(world), "telemetry_lost").first().map(|entry| (*entry).clone());
-    world.wait_until(Duration::from_secs(20), || found().is_some(), "what was lost");
+    world.wait_until(|| found().is_some(), "what was lost");
     found().expect("just seen")
 }
 
@@ -126,7 +126,7 @@ fn a_run_that_is_killed_leaves_what_it_did_and_its_next_process_goes_on_below() 
     ];
     let mut running = world.plimsoll(&words).timeout(Duration::from_secs(60)).spawn();
     let is_at_work = || world.exists("work.txt");
-    world.wait_until(Duration::from_secs(30), is_at_work, "the first item");
+    world.wait_until(is_at_work, "the first item");
     running.kill();
     let spans_of_first = wait_for_run(&world, &collector, 1);
     let first = named(&spans_of_first, "plimsoll run")[0].clone();
@@ -145,6 +145,6 @@ fn a_run_that_is_killed_leaves_what_it_did_and_its_next_process_goes_on_below() 
 
 fn wait_for_run(world: &World, collector: &Collector, count: usize) -> Vec<super::Told> {
     let arrived = || named(&spans(collector), "plimsoll run").len() >= count;
-    world.wait_until(Duration::from_secs(20), arrived, "the span of the run");
+    world.wait_until(arrived, "the span of the run");
     spans(collector)
 }

@@ -100,10 +100,10 @@ fn named<'a>(spans: &'a [Told], name: &str) -> Vec<&'a Told> {
 /// Waits for the span of the run: it is sent last, after the run's end.
 fn wait_for_end(world: &World, collector: &Collector) -> Vec<Told> {
     let arrived = || !named(&spans(collector), "plimsoll run").is_empty();
-    world.wait_until(Duration::from_secs(20), arrived, "the span of the run");
+    world.wait_until(arrived, "the span of the run");
     // The logs have a way of their own.
     let is_told = || collector.seen().logs.iter().any(|(_, log)| log.event_name == "plimsoll.run_ended");
-    world.wait_until(Duration::from_secs(20), is_told, "the last log");
+    world.wait_until(is_told, "the last log");
     spans(collector)
 }
 
@@ -208,7 +208,7 @@ fn spans_hang_below_the_users_own_and_are_not_made_where_theirs_is_not_recorded(
         let _model = start(&mut world, honest);
         assert_eq!(run(&world, &[]).code, Some(0));
         let is_told = || collector.seen().logs.iter().any(|(_, log)| log.event_name == "plimsoll.run_ended");
-        world.wait_until(Duration::from_secs(20), is_told, "the last log");
+        world.wait_until(is_told, "the last log");
         let spans = if is_recorded { wait_for_end(&world, &collector) } else { spans(&collector) };
         assert_eq!(spans.is_empty(), !is_recorded);
         assert!(spans.iter().all(|span| span.trace == id), "{spans:#?}");

@@ -44,7 +44,7 @@ fn each_items_run_hangs_below_the_item_and_what_is_merged_is_a_span() {
     let noted = run_two(&mut world);
     let run_id = run_id(&world);
     let is_root = || super::spans(&collector).iter().any(|span| span.id == trace::run(&run_id));
-    world.wait_until(Duration::from_secs(20), is_root, "the span of the whole run");
+    world.wait_until(is_root, "the span of the whole run");
     let spans = wait_for_end(&world, &collector);
     let ids: BTreeSet<&str> = spans.iter().map(|span| span.id.as_str()).collect();
     assert_eq!(ids.len(), spans.len());

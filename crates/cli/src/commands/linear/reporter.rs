@@ -5,6 +5,7 @@ use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::{RunId, Settings};
 use plimsoll_flows::linear::delivery::{self, Delivery, DeliveryError};
 use plimsoll_flows::run::{Interrupts, Progress, RunObserver};
+use plimsoll_flows::workers::is_item_run;
 use plimsoll_store::{Project, journal};
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ const BETWEEN: Duration = Duration::from_secs(5);
 /// At the end there is nothing more to be late for, except for the user who wants to leave.
 const AT_END: Duration = Duration::from_secs(10);
 const INTERRUPTED: Duration = Duration::from_secs(2);
-/// How often it is looked in a pause whether the time to try has come.
+/// How often it is looked in a pause whether the time to try has come, and beside workers whether there is something to tell.
 const LOOK_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The watcher, which also tells Linear where an issue is set.
@@ -23,7 +24,7 @@ pub(crate) fn reporting<'a>(
     run_id: RunId,
     inner: Box<dyn RunObserver + 'a>,
 ) -> Box<dyn RunObserver + 'a> {
-    let Some(issue) = settings.linear.issue.clone() else { return inner };
+    let Some(issue) = settings.linear.issue.clone().filter(|_| !is_item_run()) else { return inner };
     // Now, while the user sits there whom a password manager can ask.
     let ready = delivery::ready(project, settings, &issue);
     if let Err(error) = &ready {
@@ -63,7 +64,11 @@ impl RunObserver for Reporter<'_> {
                 }
             }
             Progress::Judged { .. } => self.deliver(BETWEEN),
-            Progress::Waiting { .. } if self.looked.elapsed() >= LOOK_INTERVAL => self.deliver(BETWEEN),
+            Progress::Waiting { .. } | Progress::Standing { .. }
+                if self.looked.elapsed() >= LOOK_INTERVAL =>
+            {
+                self.deliver(BETWEEN);
+            }
             _ => {}
         }
     }

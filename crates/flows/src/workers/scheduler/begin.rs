@@ -70,7 +70,10 @@ impl<'scope> Scheduler<'scope, '_> {
         let (cost_usd, tokens, sessions) =
             match means(self.run, &now, item, &others.collect::<Vec<_>>(), self.count(), today) {
                 Means::Enough { cost_usd, tokens, sessions } => (cost_usd, tokens, sessions),
-                Means::Later => return Ok(Some(slot)),
+                Means::Later => {
+                    self.is_short_since = Some(Instant::now());
+                    return Ok(Some(slot));
+                }
                 Means::Tomorrow(reason) => return self.wait_for_next_day(slot, &reason).map(Some),
                 Means::None(status, reason) => {
                     self.closing.get_or_insert(Closing::Stop(status, reason));

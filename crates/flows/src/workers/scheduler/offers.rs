@@ -37,6 +37,7 @@ enum NotOffered {
 impl<'scope> Scheduler<'scope, '_> {
     /// The item's run has ended.
     pub(super) fn ended(&mut self, slot: Slot<'scope>, exit: &Exit) -> Ended<'scope> {
+        self.is_short_since = None;
         let item = slot.claim.item;
         let tree = self.trees.of_item(item);
         if self.trees.is_ours(&tree) {
@@ -180,6 +181,7 @@ impl<'scope> Scheduler<'scope, '_> {
         let asked = OpenQuestion { item: text, question, iteration: 0, told: true };
         self.watcher.tell(&Progress::Parked { question: &asked });
         let event = JournalEvent::Parked { item: asked.item.clone(), question: asked.question.clone() };
+        self.tell_linear(&event);
         plimsoll_store::journal::note(
             self.project,
             plimsoll_domain::journal::JournalEntry::of_run(self.run, event),
