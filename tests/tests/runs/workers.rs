@@ -625,6 +625,21 @@ fn what_a_day_may_cost_holds_all_workers_and_a_resume_that_allows_more_goes_on()
     assert_tidy(&world, &[]);
 }
 
+/// Each session takes all that its worker may spend, and ends without its item: then both wait, and neither for the other.
+#[test]
+fn a_run_whose_workers_have_spent_everything_between_them_ends() {
+    let mut world = world(TWO);
+    let model = start(&mut world, |turn| match turn.step {
+        0 => Step::bash("echo part >> part.txt").usage(400_000),
+        _ => Step::text("There is more to do.").usage(400_000),
+    });
+    let finished = run(&world, &["2", "--no-wait", "--max-cost", "0.03"]);
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    assert!(finished.stdout.contains("has used its share of the budget"), "{finished:?}");
+    assert_eq!(world.json(STATE)["status"], "budget", "{finished:?}");
+    assert!(!model.main_requests().is_empty());
+}
+
 #[test]
 fn workers_share_a_plan_with_the_real_client() {
     let mut world = world(TWO);

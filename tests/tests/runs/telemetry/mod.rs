@@ -174,7 +174,8 @@ fn the_journal_arrives_as_logs_once_and_in_the_runs_trace() {
     let collector = Collector::start(Manner::Good);
     let mut world = world(TWO);
     set_telemetry(&mut world, collector.address());
-    let _model = start(&mut world, honest);
+    // Long enough to be looked at: there is a reading.
+    let _model = start(&mut world, |turn| honest(turn).delay(Duration::from_millis(700)));
     let finished = run(&world, &["--verify", "true"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     wait_for_end(&world, &collector);

@@ -65,21 +65,22 @@ impl<'scope> Scheduler<'scope, '_> {
     pub(super) fn start(&mut self, slot: Slot<'scope>) -> Result<Option<Slot<'scope>>, WorkersError> {
         let now = self.table.now();
         let Claim { item, epoch } = slot.claim;
-        let others = self.slots.iter().flatten().map(|slot| slot.claim.item).filter(|other| *other != item);
+        // Whoever waits for money, too, holds none: two that left each other theirs would wait for ever.
+        let at_work = self.slots.iter().flatten().filter(|slot| matches!(slot.stage, Stage::AtWork(_)));
+        let others: Vec<usize> = at_work.map(|slot| slot.claim.item).collect();
         let today = day::left(self.project, self.run);
-        let (cost_usd, tokens, sessions) =
-            match means(self.run, &now, item, &others.collect::<Vec<_>>(), self.count(), today) {
-                Means::Enough { cost_usd, tokens, sessions } => (cost_usd, tokens, sessions),
-                Means::Later => {
-                    self.is_short_since = Some(Instant::now());
-                    return Ok(Some(slot));
-                }
-                Means::Tomorrow(reason) => return self.wait_for_next_day(slot, &reason).map(Some),
-                Means::None(status, reason) => {
-                    self.closing.get_or_insert(Closing::Stop(status, reason));
-                    return Ok(Some(slot));
-                }
-            };
+        let (cost_usd, tokens, sessions) = match means(self.run, &now, item, &others, self.count(), today) {
+            Means::Enough { cost_usd, tokens, sessions } => (cost_usd, tokens, sessions),
+            Means::Later => {
+                self.is_short_since = Some(Instant::now());
+                return Ok(Some(slot));
+            }
+            Means::Tomorrow(reason) => return self.wait_for_next_day(slot, &reason).map(Some),
+            Means::None(status, reason) => {
+                self.closing.get_or_insert(Closing::Stop(status, reason));
+                return Ok(Some(slot));
+            }
+        };
         self.end_pause()?;
         let project = self.trees.project(&self.trees.of_item(item));
         let (output, errors) = child::outputs(self.project, self.run, item, epoch);
