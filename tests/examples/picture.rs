@@ -17,8 +17,6 @@ const CELL: f64 = 8.4;
 const LINE: f64 = 20.0;
 const COLUMNS: u16 = 110;
 const ROWS: u16 = 70;
-/// Longer than a run of this size on a busy machine.
-const LIMIT: Duration = Duration::from_secs(180);
 
 const PLAN: &str = "# Plan\n\n- [ ] Convert the dates in the first half (simple)\n\
                     - [ ] Convert the dates in the second half (medium)\n\

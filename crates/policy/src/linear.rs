@@ -79,25 +79,25 @@ pub fn questions(state: &RunState, clean: Clean<'_>) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ItemNews<'a> {
     /// It was merged, by this commit.
-    Merged { commit: &'a str },
+    Merged(&'a str),
     /// It was not merged, and somebody takes it up again.
-    SentBack { reason: &'a str },
+    SentBack(&'a str),
     /// Nobody takes it up again by themselves.
-    SetAside { reason: &'a str },
+    SetAside(&'a str),
     /// It waits for the user.
-    Asked { question: &'a str },
+    Asked(&'a str),
 }
 
 /// What is said about an item of a parallel run.
 pub fn item_news(item: &str, news: ItemNews<'_>, clean: Clean<'_>) -> String {
     let words = |words: &str| line(words, LONGEST_CLAIM, clean);
     let what = match news {
-        ItemNews::Merged { commit } => {
+        ItemNews::Merged(commit) => {
             format!("was merged ({}).", commit.chars().take(12).collect::<String>())
         }
-        ItemNews::SentBack { reason } => format!("was not merged and is tried again: {}", words(reason)),
-        ItemNews::SetAside { reason } => format!("was set aside: {}", words(reason)),
-        ItemNews::Asked { question } => {
+        ItemNews::SentBack(reason) => format!("was not merged and is tried again: {}", words(reason)),
+        ItemNews::SetAside(reason) => format!("was set aside: {}", words(reason)),
+        ItemNews::Asked(question) => {
             format!("waits for an answer: {} (plimsoll answer).", words(question))
         }
     };

@@ -3,9 +3,6 @@ use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
 use serde_json::json;
-use std::time::Duration;
-
-const SOON: Duration = Duration::from_secs(10);
 
 #[test]
 fn the_screen_asks_nothing_answers_a_prompt_and_shows_the_status_line() {

@@ -8,7 +8,6 @@ use plimsoll_tests::{LIFELIKE, assert_in_order};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-const SOON: Duration = Duration::from_secs(30);
 const LAST_WORDS: &str = "The parser reads dates; the docs are missing.";
 /// Looks like a token of GitHub's; put together here, so that no scanner takes this file for a leak.
 const TOKEN: [&str; 2] = ["ghp_", "aB3dE5fG7hK9aB3dE5fG7hK9aB3dE5fG7hK9"];

@@ -7,7 +7,6 @@ use plimsoll_tests::collector::{Collector, Manner, attributes, hex};
 use plimsoll_tests::{honest, play_real, run, world};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 /// A run with the real client, everything of it exported to one collector.
 fn recorded() -> Collector {

@@ -9,7 +9,6 @@ use plimsoll_testkit::world::World;
 use plimsoll_tests::{events, honest, journal, play_real};
 use std::time::Duration;
 
-const SOON: Duration = Duration::from_secs(30);
 const WORD: &str = "Keep the public API as it is.";
 
 /// A project with guarded entries; where it has the memory, as an installation of the team was brought up to date.

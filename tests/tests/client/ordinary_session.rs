@@ -6,9 +6,7 @@ use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{LIFELIKE, events, installed, journal};
 use std::fs;
-use std::time::Duration;
 
-const TIMEOUT: Duration = Duration::from_secs(30);
 const LAST_WORDS: &str = "My own last words: the work is finished.";
 
 /// A model that works on whatever it is told, with this usage at each step.

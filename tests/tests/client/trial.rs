@@ -3,9 +3,7 @@
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
-use std::time::Duration;
 
-const SOON: Duration = Duration::from_secs(30);
 /// Of the user's own making, and laid out in their own way.
 const BEFORE: &str = "{ \"permissions\":{\"allow\": [\"Bash(ls:*)\"] },\n\t\"env\": {\"EDITOR\":\"vi\"} }";
 

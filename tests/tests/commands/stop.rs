@@ -4,11 +4,8 @@ use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::put_run;
-use std::time::Duration;
 
 const STATE: &str = ".claude/ralph-state.json";
-
-const SOON: Duration = Duration::from_secs(20);
 
 fn typed(world: &World, arguments: &[&str], answer: Option<&str>) -> (String, u32) {
     let mut terminal = Terminal::start(world, bin_dir().join("plimsoll"), arguments, 120, 20);

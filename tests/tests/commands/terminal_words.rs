@@ -6,7 +6,6 @@ use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::hostile::{HOSTILE, SESSION, project, spoil_settings, steers};
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 /// Each command with the ways in which it is run; a new one must be named here.
 const COMMANDS: &[(&str, &[&str])] = &[
@@ -96,8 +95,6 @@ const SHOWING: &[&str] = &[
 
 /// What shows a foreign text of several lines as such, below a heading or between the tags of a chunk.
 const WHOLE_TEXTS: &[&str] = &["memory show", "turns show"];
-
-const SOON: Duration = Duration::from_secs(30);
 
 /// The commands that have no commands of their own, from our own help.
 fn commands_of_help(world: &World, of: &[&str]) -> BTreeSet<String> {

@@ -3,7 +3,6 @@
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_tests::{ITEMS, honest, start, world};
-use std::time::Duration;
 
 const MARKS: [&str; 4] = [
     "\u{1b}[1m── iteration 1: Item one\u{1b}[0m",

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 const STATE: &str = ".claude/ralph-state.json";
-const SOON: Duration = Duration::from_secs(20);
 
 /// The state of the design that our own grew out of, as its scripts write it.
 fn seed() -> Value {

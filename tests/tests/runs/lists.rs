@@ -8,8 +8,6 @@ use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{honest, start};
 use std::time::Duration;
 
-const SOON: Duration = Duration::from_secs(20);
-
 fn run(world: &World, options: &[&str]) -> Finished {
     let ours = ["run", "--objective", "Do the plan."];
     let client = ["--", "--model", "opus", "--allowedTools", "Bash"];

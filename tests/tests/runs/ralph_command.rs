@@ -6,8 +6,6 @@ use plimsoll_testkit::world::World;
 use serde_json::Value;
 use std::time::Duration;
 
-const SOON: Duration = Duration::from_secs(20);
-
 /// A project with our hooks and commands and a run whose first session is the next that starts here.
 fn world() -> World {
     let mut world =

@@ -4,9 +4,7 @@ use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
 use serde_json::json;
-use std::time::Duration;
 
-const SOON: Duration = Duration::from_secs(20);
 const STATE: &str = ".claude/ralph-state.json";
 
 fn world() -> World {

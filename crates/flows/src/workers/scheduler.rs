@@ -277,16 +277,16 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
     fn tell_linear(&self, event: &JournalEvent) {
         match event {
             JournalEvent::Landed(Landed { items, commit }) => {
-                items.iter().for_each(|item| self.tell_linear_of(item, ItemNews::Merged { commit }));
+                items.iter().for_each(|item| self.tell_linear_of(item, ItemNews::Merged(commit)));
             }
             JournalEvent::SentBack(SentBack { item, reason, is_set_aside: true }) => {
-                self.tell_linear_of(item, ItemNews::SetAside { reason });
+                self.tell_linear_of(item, ItemNews::SetAside(reason));
             }
             JournalEvent::SentBack(SentBack { item, reason, is_set_aside: false }) => {
-                self.tell_linear_of(item, ItemNews::SentBack { reason });
+                self.tell_linear_of(item, ItemNews::SentBack(reason));
             }
             JournalEvent::Parked { item, question } => {
-                self.tell_linear_of(item, ItemNews::Asked { question });
+                self.tell_linear_of(item, ItemNews::Asked(question));
             }
             _ => {}
         }

@@ -144,13 +144,10 @@ fn a_network_that_stays_away_is_asked_less_and_less_often() {
 #[test]
 fn an_item_of_a_parallel_run_has_one_paragraph_with_what_became_of_it_last() {
     let told = |news: ItemNews<'_>| item_news("Item one", news, &clean);
-    assert_eq!(
-        told(ItemNews::Merged { commit: "0123456789abcdef" }),
-        "“Item one” was merged (0123456789ab)."
-    );
-    let back = told(ItemNews::SentBack { reason: "it conflicts" });
+    assert_eq!(told(ItemNews::Merged("0123456789abcdef")), "“Item one” was merged (0123456789ab).");
+    let back = told(ItemNews::SentBack("it conflicts"));
     assert_eq!(back, "“Item one” was not merged and is tried again: it conflicts");
-    assert_eq!(told(ItemNews::SetAside { reason: "red" }), "“Item one” was set aside: red");
+    assert_eq!(told(ItemNews::SetAside("red")), "“Item one” was set aside: red");
     let item = |number, words: &str| Note { kind: NoteKind::Item, ..note(number, words) };
     let body = body(&[item(2, &back), item(1, "one."), note(2, "two."), item(2, "merged.")], LONGEST_BODY);
     let paragraphs: Vec<&str> = body.lines().filter(|line| !line.is_empty()).skip(1).collect();

@@ -4,7 +4,6 @@ use super::stage::{attachments, folder, session};
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
-use std::time::Duration;
 
 const WORDS: &str = "programs are not installed";
 

@@ -1,9 +1,6 @@
 use crate::delivery::{found, shell};
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
-use std::time::Duration;
-
-const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn with_script(shell: &str, file: &str) -> World {
     let mut world = World::without_git();

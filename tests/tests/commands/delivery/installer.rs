@@ -1,4 +1,4 @@
-use crate::delivery::{LONG, found, script, shell, tree};
+use crate::delivery::{found, script, shell, tree};
 use plimsoll_testkit::world::World;
 
 /// A folder of this world, outside its project.

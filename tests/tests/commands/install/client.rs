@@ -4,7 +4,6 @@ use super::stage::{Stage, events_of};
 use plimsoll_protocol::settings;
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;
-use std::time::Duration;
 
 const SONNET: &[&str] = &["--model", "claude-sonnet-4-6", "--allowedTools", "Bash"];
 

@@ -5,9 +5,7 @@ use super::stage::{FOREIGN, Stage, events_of};
 use plimsoll_protocol::settings::{self, HookSupport};
 use plimsoll_testkit::terminal::Terminal;
 use serde_json::Value;
-use std::time::Duration;
 
-const SOON: Duration = Duration::from_secs(10);
 const SHARED: &str = ".claude/settings.json";
 
 /// Each command of the entries of a settings file with its event.

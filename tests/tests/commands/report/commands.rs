@@ -4,7 +4,6 @@ use crate::report::night::{RUN, put, report, stage, state};
 use plimsoll_testkit::world::World;
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
 
 const EARLIER: &str = "4f2b0000-0000-4000-8000-000000000002";
 

@@ -4,9 +4,6 @@ use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
 use serde_json::json;
-use std::time::Duration;
-
-const SOON: Duration = Duration::from_secs(20);
 
 #[test]
 fn what_is_chosen_on_the_screen_is_written_and_everything_else_in_the_file_stays() {

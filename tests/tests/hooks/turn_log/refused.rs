@@ -4,9 +4,6 @@ use crate::turn_log::common::{FIRST, check, model, outcomes};
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_tests::installed;
-use std::time::Duration;
-
-const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn on_screen(permitted: &str, word: &str) -> Vec<&'static str> {
     let model = model(vec![Step::bash("touch made-by-it; sleep 30"), Step::text("I see.")]);

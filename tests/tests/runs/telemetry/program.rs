@@ -5,7 +5,6 @@ use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::collector::{Collector, Manner};
 use plimsoll_tests::{events, honest, journal, run, start, world};
-use std::time::Duration;
 
 #[test]
 fn it_says_what_it_is_and_refuses_what_it_does_not_know() {
