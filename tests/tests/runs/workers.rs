@@ -629,11 +629,11 @@ fn what_a_day_may_cost_holds_all_workers_and_a_resume_that_allows_more_goes_on()
 #[test]
 fn a_run_whose_workers_have_spent_everything_between_them_ends() {
     let mut world = world(TWO);
-    let model = start(&mut world, |turn| match turn.step {
-        0 => Step::bash("echo part >> part.txt").usage(400_000),
-        _ => Step::text("There is more to do.").usage(400_000),
+    let model = play_real(&mut world, |turn| match turn.step {
+        0 => Step::bash("echo part >> part.txt").usage(30_000),
+        _ => Step::text("There is more to do.").usage(31_000),
     });
-    let finished = run(&world, &["2", "--no-wait", "--max-cost", "0.03"]);
+    let finished = run(&world, &["2", "--no-wait", "--max-cost", "0.04"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     assert!(finished.stdout.contains("has used its share of the budget"), "{finished:?}");
     assert_eq!(world.json(STATE)["status"], "budget", "{finished:?}");
