@@ -111,11 +111,17 @@ That its memory does not grow with the session is in \`tests/tests/hooks/turn_lo
 
 ## The wait for the client
 
-A hook that answers in a millisecond is usually faster than the client's own transcript writer. Near a threshold, and only there, the
-monitor waits for the line it needs, at most 250 ms (\`freshness_wait_ms\`).
+A hook that answers in a millisecond is usually faster than the client's own transcript writer. Near a threshold, and once
+before the first figure of a session, the monitor waits for the line it needs, at most 250 ms (\`freshness_wait_ms\`).
 
 TEXT
-  waits
+  sessions waits
+  cat <<TEXT
+
+## A whole session
+
+TEXT
+  sessions whole_session
   if [ ${#ABSENT[@]} -gt 0 ]; then
     printf '\n## Left out here\n\n'
     printf -- '- %s\n' "${ABSENT[@]}"
@@ -130,10 +136,10 @@ counts() {
   [ "$status" != 75 ] || { ABSENT+=("instructions (scripts/cost.sh cannot count here)"); echo "Not counted: scripts/cost.sh cannot count here."; }
 }
 
-# One session of the real client with a scripted model, rising through all levels (tests/examples/waits.rs).
-waits() {
+# Sessions of the real client with a scripted model: an example of the tests.
+sessions() { # its name
   [ -z "$QUICK" ] || { echo "Not measured in a quick run."; return; }
-  note "the real client"
-  PLIMSOLL_BIN_DIR=$BIN cargo run --quiet --locked -p plimsoll-tests --example waits ||
-    { ABSENT+=("the wait for the client (the client cannot be had)"); echo "Not measured here: the client is not to be had."; }
+  note "the real client: $1"
+  PLIMSOLL_BIN_DIR=$BIN cargo run --quiet --locked -p plimsoll-tests --example "$1" ||
+    { ABSENT+=("$1 (the client cannot be had)"); echo "Not measured here: the client is not to be had."; }
 }
