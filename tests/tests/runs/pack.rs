@@ -147,7 +147,7 @@ fn a_session_that_has_not_finished_its_item_is_not_kept_going() {
 fn a_turn_that_the_client_ends_against_our_word_is_journaled_and_the_run_goes_on() {
     let mut world = world(&plan(4));
     world.set_env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "2");
-    // A hook of the user's own has used the client's blocks up by the time our word comes; the item ticks itself,
+    // A hook of the user's own has used the client's blocks up by the time our word comes; the item ticks itself after that,
     // for a tool of the model would start the client's count anew.
     let hold = world.home().join("hold.sh");
     std::fs::write(
@@ -160,10 +160,10 @@ fn a_turn_that_the_client_ends_against_our_word_is_journaled_and_the_run_goes_on
     let _model = start_real(&mut world, |turn| {
         match (turn.iteration, turn.step) {
         (1, 0) => Step::bash(
-            "(sleep 2; sed -i 's/\\[ \\] Item 01/[x] Item 01/' fix_plan.md; echo 'Item 01' >> work.txt) > /dev/null 2>&1 &",
+            "(until [ \"$(cat ~/n 2>/dev/null)\" = 2 ]; do sleep 0.1; done; sleep 1.5; sed -i 's/\\[ \\] Item 01/[x] Item 01/' fix_plan.md; echo 'Item 01' >> work.txt) > /dev/null 2>&1 &",
         )
         .usage(BASE),
-        (1, 3) => Step::text("Item 01 is done.").usage(BASE + 6_000).delay(Duration::from_secs(4)),
+        (1, 3) => Step::text("Item 01 is done.").usage(BASE + 6_000).delay(Duration::from_secs(5)),
         (1, _) => Step::text(format!("I wait ({}).", turn.step)).usage(BASE + 5_000).delay(LIFELIKE),
         _ => packed(turn, 50_000),
     }
