@@ -436,6 +436,35 @@ fn a_run_that_is_killed_while_its_workers_work_goes_on_with_them() {
     assert_eq!(model.main_requests().len(), 4, "no session was repeated");
 }
 
+/// What holds its item is its process: however long that stands still, nobody else takes the item, also not a run that took over.
+#[test]
+fn a_worker_that_is_frozen_and_goes_on_later_lands_its_item_once() {
+    let mut world = world(TWO);
+    let model = start(&mut world, |turn| match turn.step {
+        0 => honest(turn).delay(Duration::from_secs(3)),
+        _ => honest(turn),
+    });
+    let mut running = begin(&world, &["2"]);
+    world.wait_until(|| model.main_requests().len() >= 2, "both work");
+    let pid = record(&world)["works"][0]["pid"].as_u64().expect("a process").to_string();
+    let signal = |name: &str| {
+        let sent = world.command("kill", &[name, &pid]).run();
+        assert_eq!(sent.code, Some(0), "{name}: {sent:?} {:#?}", journal(&world));
+    };
+    // Not before that: what stands still as its parent dies is sent a hangup by the system.
+    running.kill();
+    let second = world.plimsoll(&["run", "--resume"]).spawn();
+    signal("-STOP");
+    world.wait_until(|| events(&journal(&world), "landed").len() == 1, "the other item lands");
+    assert!(merged(&world, "done/2.txt").contains("Item 2"));
+    signal("-CONT");
+    let second = second.wait(LIMIT);
+    assert_eq!(second.code, Some(0), "{second:?}");
+    assert_landed_once(&world, &model, &["1", "2"]);
+    assert_tidy(&world, &[]);
+    assert_eq!(model.main_requests().len(), 4, "no session was repeated");
+}
+
 // ---- the user ----
 
 fn begin(world: &World, arguments: &[&str]) -> Running {
