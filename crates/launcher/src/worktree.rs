@@ -7,7 +7,7 @@
 
 mod left;
 
-pub use left::{clear_locks, take_over};
+pub use left::{clear_locks, clear_locks_since, take_over};
 
 use crate::changes;
 use crate::child::{self, Terms};

@@ -2,7 +2,7 @@
 //! finished item pause the run; and `--notify` tells a program of ends and pauses.
 
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
-use plimsoll_testkit::story::Turn;
+use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{ITEMS, LIFELIKE, events, first_request_of, honest, journal, resume, run, start, world};
 use serde_json::{Value, json};
@@ -170,6 +170,27 @@ fn a_pre_commit_hook_that_refuses_is_told_and_everything_stays_as_it_was() {
     let resumed = resume(&world, &["--max-iterations", "3"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     assert!(first_request_of(&model, 2).contains("| new.txt | 1 | new, untracked |"));
+}
+
+/// A git that is killed leaves its lock, on which every later one fails.
+#[test]
+fn what_a_git_of_a_session_has_locked_is_free_for_the_next_session() {
+    let mut world = world(ITEMS);
+    let _model = start(&mut world, |turn| match (turn.step, &turn.item) {
+        (0, Some(item)) if turn.iteration == 1 => {
+            Step::bash(format!("{} && touch .git/index.lock", tick(item)))
+        }
+        _ => honest(turn),
+    });
+    let finished = run(&world, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let log = world.git(&["log", "--format=%s"]);
+    assert!(log.contains("Finish Item two") && log.contains("Finish Item three"), "{log}");
+    let journal = journal(&world);
+    let notes = events(&journal, "note");
+    let told =
+        notes.iter().filter(|note| note["words"].as_str().is_some_and(|words| words.contains("index.lock")));
+    assert_eq!(told.count(), 1, "{journal:#?}");
 }
 
 #[test]

@@ -22,6 +22,7 @@ use plimsoll_domain::taken_back::TakenBack;
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{Ending, RunId, RunState, SessionRecord, Settings, Timestamp, Verdict};
+use plimsoll_launcher::worktree;
 use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_policy::gate::{Evidence, gate};
 use plimsoll_policy::{breaker, review, ticks};
@@ -231,6 +232,7 @@ fn save_all_work(
     if state.lifecycle.is_over() {
         return Ok(());
     }
+    set_repository_free(project, state)?;
     let LeftBySession { record, ending, fingerprint } = left;
     let before = state.iteration_record.footing.as_ref();
     let is_untouched = before == Some(fingerprint);
@@ -246,6 +248,17 @@ fn save_all_work(
     if save_work::commit(project, &state.run_id)? {
         // SessionEnd may have closed the iteration already: the handoff must name the new HEAD.
         close::renew_handoff(project, settings, &state.run_id)?;
+    }
+    Ok(())
+}
+
+/// A git that was ended with its session leaves the repository locked: no later session could commit anything.
+fn set_repository_free(project: &Project, state: &RunState) -> Result<(), StoreError> {
+    let began = state.iteration_record.started_at.as_ref().and_then(clock::moment);
+    let Some(began) = began else { return Ok(()) };
+    for lock in worktree::clear_locks_since(project.root(), began.into()) {
+        let words = format!("removed {}, which a git of the session had left", lock.display());
+        journal::note(project, JournalEntry::of_run_session(state, JournalEvent::Note { words }))?;
     }
     Ok(())
 }

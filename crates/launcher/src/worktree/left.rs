@@ -3,11 +3,13 @@
 
 use plimsoll_store::{disk, layout};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// How long a git that outlives whoever started it is waited for. A commit's hooks may take longer: then git itself says so.
 const GIT_TIMEOUT: Duration = Duration::from_secs(10);
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+/// So long a lock stands that nobody is at work with.
+const A_MOMENT: Duration = Duration::from_secs(2);
 
 /// Takes a worktree over in which nobody is to be at work any more: waits for a git that still is, and removes the locks that
 /// none is there for. Where the system does not tell who works in it, they stay.
@@ -21,6 +23,26 @@ pub fn clear_locks(folder: &Path) {
     if !locks.is_empty() {
         clear(locks, GIT_TIMEOUT, &|| is_git_there(folder));
     }
+}
+
+/// Removes the locks that a session's git has left in the user's own tree: made since the session began, and no git is there.
+/// Answers with those that are gone. A program that is no git and holds one does so for a moment.
+pub fn clear_locks_since(folder: &Path, began: SystemTime) -> Vec<PathBuf> {
+    // A `.git` that leads out of the tree may be the session's work: whoever is at work where it leads is not seen from here.
+    let is_inside = layout::repository(folder)
+        .is_some_and(|(tree, git)| disk::canonical(&git).starts_with(disk::canonical(tree)));
+    let mut left = locks(folder);
+    left.retain(|lock| is_inside && disk::modified(lock).is_some_and(|made| made >= began));
+    if left.is_empty() {
+        return Vec::new();
+    }
+    let youngest = left.iter().filter_map(|lock| disk::age(lock)).min().unwrap_or_default();
+    std::thread::sleep(A_MOMENT.saturating_sub(youngest));
+    let is_same = |lock: &PathBuf| disk::age(lock).is_some_and(|age| age >= A_MOMENT);
+    left.retain(is_same);
+    clear(left.clone(), GIT_TIMEOUT, &|| is_git_there(folder));
+    left.retain(|lock| !disk::exists(lock));
+    left
 }
 
 fn is_git_there(folder: &Path) -> Option<bool> {
@@ -82,6 +104,37 @@ mod tests {
         assert!(!lock.exists());
         assert!(of_the_user.exists(), "it is another worktree's");
         shell(&place, "touch b && git add b");
+    }
+
+    #[test]
+    fn of_the_users_tree_only_what_was_locked_since_a_session_began_is_set_free() {
+        let (_folder, repository) = stage();
+        let (index, head) = (repository.join(".git/index.lock"), repository.join(".git/HEAD.lock"));
+        std::fs::write(&head, "").unwrap();
+        let before = SystemTime::now() - Duration::from_secs(60);
+        std::fs::File::options().write(true).open(&head).unwrap().set_modified(before).unwrap();
+        std::fs::write(&index, "half").unwrap();
+        let began = SystemTime::now() - Duration::from_secs(30);
+        assert_eq!(clear_locks_since(&repository, began), [index]);
+        assert!(head.exists(), "it was there before");
+        assert_eq!(clear_locks_since(&repository, began), [] as [PathBuf; 0]);
+    }
+
+    #[test]
+    fn a_lock_to_which_a_session_has_laid_a_way_stays() {
+        let (folder, repository) = stage();
+        let lock = repository.join(".git/index.lock");
+        std::fs::write(&lock, "half").unwrap();
+        let began = SystemTime::now() - Duration::from_secs(30);
+        for way in ["echo 'gitdir: ../main tree/.git' > .git", "ln -s '../main tree/.git' .git"] {
+            let laid = folder.path().join("laid");
+            std::fs::create_dir_all(&laid).unwrap();
+            shell(&laid, way);
+            assert!(layout::git_folder_of(&laid).is_some(), "{way}");
+            assert_eq!(clear_locks_since(&laid, began), [] as [PathBuf; 0], "{way}");
+            assert!(lock.exists(), "{way}");
+            std::fs::remove_dir_all(&laid).unwrap();
+        }
     }
 
     #[test]
