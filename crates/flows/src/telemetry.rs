@@ -73,8 +73,8 @@ pub fn start(project: &Project, run: &RunState) -> Found {
 #[derive(Debug)]
 pub struct Feed {
     lines: Option<SyncSender<String>>,
-    /// Closed when the last line has been written.
-    written: Receiver<()>,
+    /// Told when the last line has been written: how many could not be, because the exporter has ended.
+    written: Receiver<u64>,
     /// Lines that found no place.
     lost: u64,
     project: Project,
@@ -86,14 +86,14 @@ impl Feed {
         let (lines, waiting) = sync_channel::<String>(WAITING);
         let (done, written) = channel();
         std::thread::spawn(move || {
+            let (mut is_there, mut unheard) = (true, 0);
             for line in waiting {
-                // It has ended: nobody listens any more.
-                if listener.write_all(line.as_bytes()).is_err() {
-                    break;
-                }
+                is_there = is_there && listener.write_all(line.as_bytes()).is_ok();
+                unheard += u64::from(!is_there);
             }
             drop(listener);
-            drop(done);
+            // Nobody may wait for it any more.
+            let _ = done.send(unheard);
         });
         Feed { lines: Some(lines), written, lost: 0, project: project.clone(), run_id: run_id.clone() }
     }
@@ -110,11 +110,13 @@ impl Feed {
 impl Drop for Feed {
     fn drop(&mut self) {
         self.lines = None;
-        // An error says that all is written, and a timeout that it is not.
-        let _ = self.written.recv_timeout(LAST_LINE);
-        if self.lost > 0 {
-            let trouble = format!("{OTEL} did not read what it was told");
-            let event = JournalEvent::TelemetryLost { spans: self.lost, logs: 0, trouble };
+        // A timeout: it is stopped, and what is in its pipe may still be read.
+        let unheard = self.written.recv_timeout(LAST_LINE).unwrap_or(0);
+        let lost = self.lost + unheard;
+        if lost > 0 {
+            let what = if unheard > 0 { "ended before the run did" } else { "did not read what it was told" };
+            let event =
+                JournalEvent::TelemetryLost { spans: lost, logs: 0, trouble: format!("{OTEL} {what}") };
             let _ = journal::note(&self.project, JournalEntry::new(event).run(Some((&self.run_id, 0))));
         }
     }

@@ -89,8 +89,8 @@ fn what_a_collector_takes_later_arrives_once() {
 }
 
 #[test]
-fn an_exporter_that_is_stopped_or_missing_keeps_nobody_waiting() {
-    for script in ["kill -STOP $$", "exit 3", "exec sleep 30 <&-"] {
+fn an_exporter_that_is_stopped_or_has_ended_keeps_nobody_waiting_and_its_end_is_told() {
+    for (script, is_told) in [("kill -STOP $$", false), ("exit 3", true), ("exec sleep 30 <&-", true)] {
         let mut world = world(TWO);
         let apart = without_exporter(&world);
         let pid = world.home().join("pid");
@@ -100,6 +100,13 @@ fn an_exporter_that_is_stopped_or_missing_keeps_nobody_waiting() {
         let _model = start(&mut world, honest);
         let finished = run_by(&world, &apart);
         assert_eq!(finished.code, Some(0), "{script}: {finished:?}");
+        let journal = journal(&world);
+        let lost = events(&journal, "telemetry_lost");
+        assert_eq!(lost.len(), usize::from(is_told), "{script}: {journal:#?}");
+        for lost in lost {
+            assert_eq!(lost["trouble"], "plimsoll-otel ended before the run did", "{script}");
+            assert!(lost["spans"].as_u64() > Some(3), "{script}: {lost}");
+        }
         // Ours, by the id that it has written itself.
         let pid: i32 = world.read(&pid).trim().parse().expect("it was started");
         let _ = world.command("kill", &["-KILL", &pid.to_string()]).run();
