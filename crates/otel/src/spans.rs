@@ -286,8 +286,11 @@ impl Spans {
     fn begin_item(&mut self, began: &WorkerBegan, at: u64) {
         // The pause of a parallel run is over for all when one begins.
         self.end_pause(at);
-        let id = trace::item(&self.run_id, began.number, began.attempt);
-        let mut open = Open::new(id, self.run_span(), "item", at);
+        let first = trace::item(&self.run_id, began.number, began.attempt);
+        // As a run that goes on: the first has the item's id, and the others are below it.
+        let (id, parent) =
+            if began.goes_on { (self.new_id("item", at), first) } else { (first, self.run_span()) };
+        let mut open = Open::new(id, parent, "item", at);
         open.attributes
             .text("plimsoll.item", &began.item)
             .count("plimsoll.worker", began.worker)

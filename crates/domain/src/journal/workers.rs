@@ -17,6 +17,9 @@ pub struct WorkerBegan {
     pub attempt: u64,
     /// Where it works.
     pub folder: String,
+    /// True if the attempt goes on after a pause, a kill or for more money.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub goes_on: bool,
 }
 
 /// The run of an item has ended.

@@ -78,13 +78,13 @@ pub(super) enum ChildError {
 }
 
 impl Start<'_> {
-    /// Starts it: it continues a run that is there and not over for good, or begins one.
-    pub(super) fn start(&self) -> Result<Client, ChildError> {
+    /// Starts it: it continues a run that is there and not over for good, or begins one. Answers with which of both, too.
+    pub(super) fn start(&self) -> Result<(Client, bool), ChildError> {
         let program = environment::own_directory().ok_or(ChildError::NoProgram)?.join("plimsoll");
         let known = state_file::load(self.project, None)?;
         let goes_on = known.as_ref().is_some_and(|known| goes_on(known.lifecycle.status()));
         let arguments = if goes_on { self.resume() } else { self.begin()? };
-        Ok(client::start(Launch {
+        let client = client::start(Launch {
             program: &program,
             arguments: &arguments,
             folder: self.project.root(),
@@ -94,7 +94,8 @@ impl Start<'_> {
             stdin: disk::open(self.task)?,
             stdout: disk::open_to_append(self.output)?,
             stderr: disk::open_to_append(self.errors)?,
-        })?)
+        })?;
+        Ok((client, goes_on))
     }
 
     fn environment(&self) -> Vec<(String, String)> {

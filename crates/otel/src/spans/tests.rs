@@ -144,6 +144,24 @@ fn a_run_of_several_workers_has_its_items_and_merges() {
 }
 
 #[test]
+fn an_item_that_goes_on_after_a_pause_has_a_span_of_its_own_below_the_first() {
+    let spans = played(
+        "",
+        &[
+            (0, r#""event":"run_started""#),
+            (1, r#""event":"worker_began","worker":1,"item":"A","number":1,"attempt":1"#),
+            (2, r#""event":"worker_ended","worker":1,"item":"A","how":"paused: a limit""#),
+            (5, r#""event":"worker_began","worker":1,"item":"A","number":1,"attempt":1,"goes_on":true"#),
+            (6, r#""event":"worker_ended","worker":1,"item":"A","how":"is done""#),
+            (8, r#""event":"run_ended","exit_code":0"#),
+        ],
+    );
+    assert_eq!(told(&spans), ["item < plimsoll run, 1-2", "item < item, 5-6", "plimsoll run < -, 0-8"]);
+    let ids: std::collections::BTreeSet<_> = spans.iter().map(|span| &span.span_id).collect();
+    assert_eq!(ids.len(), spans.len(), "each id is one span's");
+}
+
+#[test]
 fn a_run_that_goes_on_is_below_its_first_process_and_what_that_began_below_the_session() {
     let run_id = RunId::from("r1");
     let lines = [

@@ -106,11 +106,11 @@ impl<'scope> Scheduler<'scope, '_> {
         let earlier_run = child::earlier_run(&project)?;
         self.table.change(|workers| workers.works[item].earlier_run = earlier_run)?;
         // A kill before the process is written down leaves one that holds the lock of its worktree: it is found by that.
-        let client = match start.start() {
-            Ok(client) => client,
+        let (client, goes_on) = match start.start() {
+            Ok(started) => started,
             Err(error) => return self.failed(&slot, &error.to_string()).map(|()| None),
         };
-        self.write_down(&slot, client.identity(), cost_usd)?;
+        self.write_down(&slot, client.identity(), cost_usd, goes_on)?;
         Ok(Some(Slot { stage: Stage::AtWork(client), asked: 0, ..slot }))
     }
 
@@ -120,6 +120,7 @@ impl<'scope> Scheduler<'scope, '_> {
         slot: &Slot<'_>,
         known: Option<Identity>,
         allowance_usd: Option<f64>,
+        goes_on: bool,
     ) -> Result<(), WorkersError> {
         let Claim { item, epoch } = slot.claim;
         let text = self.table.change(|workers| {
@@ -135,6 +136,7 @@ impl<'scope> Scheduler<'scope, '_> {
             number: item + 1,
             attempt: epoch,
             folder: self.trees.of_item(item).display().to_string(),
+            goes_on,
         }))
     }
 
