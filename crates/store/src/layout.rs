@@ -48,7 +48,8 @@ impl Project {
     pub fn of_command() -> Project {
         let here = environment::current_dir();
         let search = Upwards::from(&here);
-        let home = environment::home();
+        // The folders are named without links, as the system names the current one.
+        let home = environment::home().map(|home| disk::canonical(&home));
         let is_projects = |folder: &&Path| Some(*folder) != home.as_deref();
         let has = |name: &'static str| move |folder: &&Path| disk::exists(&folder.join(name));
         let keeps = |folder: &&Path| {

@@ -8,6 +8,7 @@ mod erase_secrets;
 mod git_traps;
 mod hidden;
 mod largest_step;
+mod linked;
 mod noted;
 mod offer;
 mod one_process;

@@ -18,6 +18,7 @@ mod hostile_agent;
 mod kills;
 mod limits;
 mod linear;
+mod linked;
 mod lists;
 mod model_run;
 mod models;

@@ -98,6 +98,20 @@ fn assert_landed_once(world: &World, model: &ScriptedModel, items: &[&str]) {
     world.plimsoll(&["turns", "verify"]).run().expect_success();
 }
 
+/// The worktrees are in the user's state: Git knows them by their places without a link, and we by HOME.
+#[test]
+fn workers_find_their_worktrees_in_a_home_that_is_named_by_a_link() {
+    let mut world = world(TWO);
+    let home = world.home().with_file_name("linked home");
+    std::os::unix::fs::symlink(world.home(), &home).expect("a link");
+    world.set_env("HOME", home.display().to_string());
+    let model = start(&mut world, honest);
+    let finished = run(&world, &["2"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_landed_once(&world, &model, &["1", "2"]);
+    assert_tidy(&world, &[]);
+}
+
 #[test]
 fn three_workers_do_a_plan_and_everything_comes_together_on_one_branch() {
     let mut world = world("# Plan\n\n- [ ] Item 1\n- [ ] Item 2 (after: 1)\n- [ ] Item 3\n");
