@@ -5,6 +5,7 @@ use crate::door::{self, Last, Opened, Spot};
 pub use crate::plain::{DRAFT, Durability, canonical, resolve_link};
 use crate::{StoreError, environment, hidden, io};
 use chrono::{DateTime, Utc};
+use plimsoll_system::files::{sync_all, sync_data};
 use rustix::fs::{Dir, FileType, Mode, OFlags, Stat};
 use std::fs::{self, File};
 use std::io::Write;
@@ -223,7 +224,7 @@ fn copy_into(from: &Path, draft: &Path) -> Result<(), StoreError> {
     std::io::copy(&mut source, &mut made).map_err(io("write", draft))?;
     rustix::fs::fchmod(&made, Mode::from_raw_mode(0o755))
         .map_err(|error| io("write", draft)(error.into()))?;
-    made.sync_all().map_err(io("write", draft))
+    sync_all(made.as_fd()).map_err(|error| io("write", draft)(error.into()))
 }
 
 /// A file from its start.
@@ -285,7 +286,7 @@ pub(crate) fn scratch() -> Result<File, StoreError> {
 /// Cuts a file to a length.
 pub fn cut(path: &Path, length: u64) -> Result<(), StoreError> {
     let opened = door::open(path, OFlags::WRONLY).map_err(|refused| refused.of("open", path))?;
-    opened.file.set_len(length).and_then(|()| opened.file.sync_data()).map_err(io("cut", path))
+    opened.file.set_len(length).and_then(|()| Ok(sync_data(opened.file.as_fd())?)).map_err(io("cut", path))
 }
 
 /// Removes a file, or a link; one that is not there is fine.
@@ -322,7 +323,7 @@ pub fn link(text: &str, path: &Path) -> Result<(), StoreError> {
 /// Puts the names in a folder on the disk, where its file system can.
 pub fn sync_folder(folder: &Path) {
     if let Ok(folder) = door::folder(folder) {
-        let _ = rustix::fs::fsync(folder);
+        let _ = sync_all(folder.as_fd());
     }
 }
 

@@ -12,7 +12,7 @@ use linux as own;
 use posix as own;
 
 use rustix::fs::{Mode, OFlags, RawMode, Stat};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 
@@ -35,6 +35,25 @@ pub fn open_beneath(
 /// Whether [`open_beneath`] may be asked: a test walks as on a system without the call.
 pub fn set_has_one_call(has: bool) {
     own::set_has_one_call(has);
+}
+
+/// Puts the contents of a file on the disk.
+///
+/// On macOS that is `F_FULLFSYNC`, as in the standard library (`os_fsync` and `os_datasync` of `library/std/src/sys/fs/unix.rs`):
+/// `fsync` alone leaves them in the disk's own memory. A share over SMB may not know it, and gets `fsync`.
+///
+/// # Errors
+/// What the system says.
+pub fn sync_data(file: BorrowedFd<'_>) -> Result<(), Errno> {
+    retry_on_intr(|| own::sync_data(file))
+}
+
+/// Puts a file on the disk with all that is known of it, such as its times.
+///
+/// # Errors
+/// What the system says.
+pub fn sync_all(file: BorrowedFd<'_>) -> Result<(), Errno> {
+    retry_on_intr(|| own::sync_all(file))
 }
 
 /// Puts all that was written to the volume of a folder on the disk.

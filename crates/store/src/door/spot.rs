@@ -3,14 +3,14 @@
 use super::{Refused, errno, in_one_call, roots};
 use crate::Durability;
 use crate::plain::{DRAFT, resolve_link};
-use plimsoll_system::files::SEARCH;
+use plimsoll_system::files::{SEARCH, sync_all, sync_data};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawMode, RenameFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// The mode of a new file: for the owner alone.
@@ -143,7 +143,7 @@ impl Spot {
         // Not in one step: here a kill may leave half a file.
         match self.new_file(&self.name, PRIVATE) {
             Ok(mut file) => {
-                let written = file.write_all(bytes).and_then(|()| file.sync_data());
+                let written = file.write_all(bytes).and_then(|()| Ok(sync_data(file.as_fd())?));
                 // Whole or not at all.
                 let _ = written.as_ref().inspect_err(|_| drop(self.remove()));
                 written.map(|()| true).map_err(|error| errno(&error).into())
@@ -168,7 +168,7 @@ impl Spot {
             let _ = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode));
         }
         let written = file.write_all(bytes).and_then(|()| match durability {
-            Durability::Durable => file.sync_data(),
+            Durability::Durable => Ok(sync_data(file.as_fd())?),
             Durability::Lazy => Ok(()),
         });
         if let Err(error) = written {
@@ -213,7 +213,7 @@ impl Spot {
     pub(crate) fn sync_folder(&self) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         if let Ok(folder) = rustix::fs::openat(&self.folder, ".", flags, Mode::empty()) {
-            let _ = rustix::fs::fsync(folder);
+            let _ = sync_all(folder.as_fd());
         }
     }
 }

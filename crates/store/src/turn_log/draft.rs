@@ -2,9 +2,11 @@
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
 use crate::{StoreError, disk, io};
+use plimsoll_system::files::sync_all;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::BufWriter;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -27,7 +29,7 @@ pub(super) fn put_in_place(
     if let Some(moment) = written_at {
         file.set_modified(moment).map_err(io("write", draft))?;
     }
-    file.sync_all().map_err(io("sync", draft))?;
+    sync_all(file.as_fd()).map_err(|error| io("sync", draft)(error.into()))?;
     disk::rename(draft, path)?;
     disk::sync_folder(path.parent().unwrap_or(Path::new(".")));
     Ok(())

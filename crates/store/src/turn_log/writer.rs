@@ -6,8 +6,10 @@ use super::{Head, NewRecord, TurnLog, Unsynced, blobs, pending, repair};
 use crate::lock::Lock;
 use crate::{Durability, StoreError, disk, io};
 use plimsoll_domain::log_line::{Header, line};
+use plimsoll_system::files::sync_data;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
+use std::os::fd::AsFd;
 
 /// The one who may add.
 #[derive(Debug)]
@@ -141,7 +143,7 @@ impl Writer {
         if self.has_pieces {
             disk::sync_volume(&self.log.folder)?;
         } else {
-            file.sync_data().map_err(io("sync", &self.log.path()))?;
+            sync_data(file.as_fd()).map_err(|error| io("sync", &self.log.path())(error.into()))?;
         }
         (self.synced, self.has_pieces) = (self.head.bytes, false);
         self.head.save(&self.log.head_path(), Durability::Lazy)

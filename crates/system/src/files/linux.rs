@@ -38,6 +38,14 @@ pub(super) fn set_has_one_call(has: bool) {
     HAS_OPENAT2.store(has, Ordering::Relaxed);
 }
 
+pub(super) fn sync_data(file: BorrowedFd<'_>) -> Result<(), Errno> {
+    rustix::fs::fdatasync(file)
+}
+
+pub(super) fn sync_all(file: BorrowedFd<'_>) -> Result<(), Errno> {
+    rustix::fs::fsync(file)
+}
+
 pub(super) fn sync_volume(folder: BorrowedFd<'_>) -> Result<(), Errno> {
     rustix::fs::syncfs(folder)
 }

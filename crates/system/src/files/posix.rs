@@ -22,13 +22,24 @@ pub(super) fn open_beneath(
 
 pub(super) fn set_has_one_call(_has: bool) {}
 
-/// `sync` begins to write; on macOS only `F_FULLFSYNC` waits until the disk itself has it.
+pub(super) fn sync_data(file: BorrowedFd<'_>) -> Result<(), Errno> {
+    sync_all(file)
+}
+
+/// On macOS only `F_FULLFSYNC` waits until the disk itself has it. What is no disk may not know it.
+pub(super) fn sync_all(file: BorrowedFd<'_>) -> Result<(), Errno> {
+    #[cfg(target_vendor = "apple")]
+    match rustix::fs::fcntl_fullfsync(file) {
+        Err(Errno::NOTSUP | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOTTY) => {}
+        synced => return synced,
+    }
+    rustix::fs::fsync(file)
+}
+
+/// `sync` only begins to write.
 pub(super) fn sync_volume(folder: BorrowedFd<'_>) -> Result<(), Errno> {
     rustix::fs::sync();
-    #[cfg(target_vendor = "apple")]
-    return rustix::fs::fcntl_fullfsync(folder);
-    #[cfg(not(target_vendor = "apple"))]
-    return rustix::fs::fsync(folder);
+    sync_all(folder)
 }
 
 pub(super) fn identity(path: &Path) -> Option<String> {
