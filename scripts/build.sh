@@ -1,45 +1,45 @@
 #!/usr/bin/env bash
-# Builds Plimsoll as users get it: small static binaries, and prints where they are.
+# Builds Plimsoll as users get it: small programs, static on Linux, and prints where they are.
 #
 # A static musl build starts four times faster than a dynamic glibc one, and a hook
 # runs after every batch of tools. If the musl target is not available, it links glibc statically instead.
+# macOS has no static programs: there they link what every Mac has.
 #
-# Usage: scripts/build.sh [--target TRIPLE]    for another machine: its musl target, linked by Rust's own linker.
+# Usage: scripts/build.sh [--target TRIPLE]    for another machine: a musl target is linked by Rust's own linker, one of macOS by
+#                                              zig (scripts/zig.sh), on a Mac by Apple's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+system=$(uname -s)
 machine=$(uname -m)
-target="$machine-unknown-linux-musl"
-other=""
+case $system in
+  Darwin) own=${machine/arm64/aarch64}-apple-darwin ;;
+  *) own=$machine-unknown-linux-musl ;;
+esac
+target=$own
 case "${1:-} ${2:-}" in
   " ") ;;
-  "--target $target") ;;
-  "--target "?*) target=$2 other=yes ;;
+  "--target "?*) target=$2 ;;
   *) echo "Usage: scripts/build.sh [--target TRIPLE]" >&2; exit 2 ;;
 esac
 
 command -v cargo >/dev/null || { echo "missing: Rust (cargo). Install it from https://rustup.rs" >&2; exit 1; }
 # Rust links with it.
-command -v cc >/dev/null || scripts/debian.sh gcc libc6-dev
-
-if [ "$(uname -s)" != Linux ] && [ -z "$other" ]; then
-  target=""
-elif ! rustc --print target-libdir --target "$target" 2>/dev/null | xargs -r test -d; then
-  command -v rustup >/dev/null && rustup target add "$target" >&2 || target=""
-fi
-if [ -n "$other" ]; then
-  [ -n "$target" ] || { echo "the target $2 is not available here" >&2; exit 1; }
-  linker=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$target")_LINKER
-  # Rust's own linker will do: the target brings its own libc.
-  export "$linker=${!linker:-rust-lld}"
-fi
-if [ -n "$target" ]; then
-  # TLS, which plimsoll-linear and plimsoll-otel speak, is partly C. It wants a compiler for the target's processor and some
-  # headers of any libc, so that this machine's own compiler will do, or the common cross compiler for another one.
-  compiler=CC_${target//-/_} flags=CFLAGS_${target//-/_}
+command -v cc >/dev/null || {
+  [ "$system" != Darwin ] || { echo "missing: cc. Install Apple's command line tools: xcode-select --install" >&2; exit 1; }
+  scripts/debian.sh gcc libc6-dev
+}
+has_target() {
+  [ -d "$(rustc --print target-libdir --target "$target" 2>/dev/null)" ] ||
+    { command -v rustup >/dev/null && rustup target add "$target" >&2; }
+}
+# TLS, which plimsoll-linear and plimsoll-otel speak, is partly C. It wants a compiler for the target's processor and some headers
+# of any libc, so that this machine's own compiler will do, or the common cross compiler for another one.
+choose_compiler() {
+  local compiler=CC_${target//-/_} flags=CFLAGS_${target//-/_} cross
   if [ -n "${!compiler:-}" ]; then
     :
-  elif [ -z "$other" ]; then
+  elif [ "$target" = "$own" ]; then
     export "$compiler=cc"
   else
     cross=${target%%-*}-linux-gnu-gcc
@@ -53,21 +53,43 @@ if [ -n "$target" ]; then
   fi
   # Some compilers check copies by functions that musl does not have.
   export "$flags=${!flags:-} -U_FORTIFY_SOURCE"
-fi
+}
 
-# On a terminal cargo shows its progress.
-quiet=--quiet
-[ ! -t 2 ] || quiet=""
-# All at once, so that what they share is compiled once: what one of them does not use, its link leaves out.
-if [ -n "$target" ]; then
-  cargo build $quiet --release --locked --target "$target" -p plimsoll --bins
-  folder=${CARGO_TARGET_DIR:-$PWD/target}/$target/release
-else
-  echo "the musl target is not available here: linking glibc statically" >&2
-  export RUSTFLAGS="-C target-feature=+crt-static"
-  cargo build $quiet --release --locked -p plimsoll --bins
-  folder=${CARGO_TARGET_DIR:-$PWD/target}/release
+if ! has_target; then
+  [ "$target" = "$own" ] || { echo "the target $target is not available here" >&2; exit 1; }
+  [ "$system" != Linux ] || echo "the musl target is not available here: linking glibc statically" >&2
+  target=""
 fi
+build=(build)
+case "$system $target" in
+  *-apple-darwin)
+    # The oldest macOS on which the programs start.
+    export MACOSX_DEPLOYMENT_TARGET=${MACOSX_DEPLOYMENT_TARGET:-11.0}
+    # A library that only an unused part wanted costs every hook time when it starts.
+    flags=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$target")_RUSTFLAGS
+    export "$flags=${!flags:-} -Clink-arg=-Wl,-dead_strip_dylibs"
+    if [ "$system" != Darwin ]; then
+      # shellcheck source=scripts/macos/linker.sh
+      . scripts/macos/linker.sh
+      build=(zigbuild)
+    fi
+    ;;
+  *" ") [ "$system" = Darwin ] || export RUSTFLAGS="-C target-feature=+crt-static" ;;
+  *)
+    choose_compiler
+    if [ "$target" != "$own" ]; then
+      linker=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$target")_LINKER
+      # Rust's own linker will do: the target brings its own libc.
+      export "$linker=${!linker:-rust-lld}"
+    fi
+    ;;
+esac
+[ -z "$target" ] || build+=(--target "$target")
+# On a terminal cargo shows its progress.
+[ -t 2 ] || build+=(--quiet)
+# All at once, so that what they share is compiled once: what one of them does not use, its link leaves out.
+cargo "${build[@]}" --release --locked -p plimsoll --bins
+folder=${CARGO_TARGET_DIR:-$PWD/target}${target:+/$target}/release
 # The hook programs are one file under several names.
 while read -r name; do ln -f "$folder/plimsoll-hook" "$folder/$name"; done <crates/hooks/programs.txt
 echo "$folder"

@@ -1,6 +1,6 @@
 //! The npm packages, installed by npm from what was packed: no network, and of the user's npm nothing.
 
-use crate::delivery::releases::{TARGETS, VERSION, serve, stand_in};
+use crate::delivery::releases::{VERSION, own_target, serve, stand_in};
 use crate::delivery::{LONG, script, shell, tree};
 use plimsoll_testkit::world::{Finished, World};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ fn pack(world: &World) {
 fn with_real_packages() -> World {
     let world = World::untouched().without_plimsoll();
     stand_in(&world, "out", VERSION);
-    let target = TARGETS.iter().find(|target| target.starts_with(std::env::consts::ARCH)).expect("a target");
+    let target = own_target();
     let root = format!("stage/plimsoll-{VERSION}-{target}");
     let bin = plimsoll_testkit::bin_dir().display().to_string();
     let real = format!(

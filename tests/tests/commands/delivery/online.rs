@@ -1,6 +1,6 @@
 //! The script that downloads a release, against a server on loopback.
 
-use crate::delivery::releases::{TARGETS, VERSION, serve, stand_in};
+use crate::delivery::releases::{TARGETS, VERSION, own_target, serve, stand_in};
 use crate::delivery::{LONG, found, shell, tree};
 use plimsoll_testkit::world::{Finished, Launch, World};
 use std::path::PathBuf;
@@ -102,7 +102,7 @@ fn a_release_is_installed_again_upgraded_and_removed_without_a_trace() {
 fn nothing_is_installed_of_a_download_that_is_not_as_it_should_be() {
     let machine = Machine::new();
     let world = &machine.world;
-    let target = TARGETS.iter().find(|target| target.starts_with(std::env::consts::ARCH)).expect("a target");
+    let target = own_target();
     let archive = format!("plimsoll-{VERSION}-{target}.tar.gz");
     for folder in ["changed", "no-archive", "no-sums", "unnamed", "wrong-version", "not-running"] {
         shell(world, &format!("cp -R www/v{VERSION} www/{folder}")).expect_success();
@@ -173,6 +173,47 @@ fn what_is_wrong_with_the_machine_or_the_call_is_named_and_changes_nothing() {
         "{refused:?}"
     );
     assert_eq!(machine.tree(), before);
+}
+
+/// Only the tools that macOS 11 has: no `sha256sum`, no `realpath`. Their own differences from GNU's cannot be tried here.
+fn tools_of_a_mac(world: &World, machine: &str) -> String {
+    let tools = "awk basename bash cat chmod cp cut curl diff dirname env grep gzip head ln ls mkdir mktemp mv perl readlink rm \
+                 rmdir sed sh shasum tar touch tr";
+    let line = format!(
+        "mkdir mac; for tool in {tools}; do at=$(command -v $tool) && ln -s \"$at\" mac/ || echo $tool; done"
+    );
+    let missing = shell(world, &line).stdout;
+    assert!(missing.is_empty() || missing == "curl\n", "not here: {missing}");
+    world.write_program(
+        "mac/uname",
+        &format!("#!/bin/sh\ncase ${{1:-}} in -s) echo Darwin ;; *) echo {machine} ;; esac\n"),
+    );
+    world.path("mac").display().to_string()
+}
+
+#[test]
+fn a_mac_gets_the_archive_for_its_processor_with_the_tools_that_it_has() {
+    // Under Rosetta an Apple processor says that it is Intel's, and the system says what it is.
+    for (says, is_apples, target) in [
+        ("arm64", "1", "aarch64-apple-darwin"),
+        ("x86_64", "1", "aarch64-apple-darwin"),
+        ("x86_64", "0", "x86_64-apple-darwin"),
+    ] {
+        let machine = Machine::new();
+        let path = tools_of_a_mac(&machine.world, says);
+        machine.world.write_program("mac/sysctl", &format!("#!/bin/sh\necho {is_apples}\n"));
+        let others = format!(
+            "cd www/v{VERSION} && for file in plimsoll-*; do case $file in *-{target}.*) ;; *) rm $file ;; esac; done"
+        );
+        shell(&machine.world, &others).expect_success();
+        let from = format!("{}/v{VERSION}", machine.server);
+        let mac =
+            |arguments: &[&str]| machine.script(arguments).env("PATH", path.as_str()).run().expect_success();
+        let said = mac(&["--from", &from]);
+        assert_eq!(said.stderr, "", "{target}");
+        assert!(machine.says(".local/bin/plimsoll").starts_with("plimsoll "), "{target}");
+        mac(&["--uninstall"]);
+    }
 }
 
 #[test]

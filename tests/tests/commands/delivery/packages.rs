@@ -50,10 +50,10 @@ fn everything_of_a_release_is_made_from_its_archives_and_named_in_the_sums() {
             listed.lines().find(|line| line.ends_with(&archive)).and_then(|line| line.split(' ').next());
         assert!(formula.contains(sum.expect("its sum")), "{formula}");
     }
-    assert!(
-        !formula.contains('@') && !formula.contains("on_macos"),
-        "only what there is an archive of: {formula}"
-    );
+    assert!(!formula.contains('@') && formula.matches("sha256 ").count() == TARGETS.len(), "{formula}");
+    for system in ["on_macos do\n    on_arm do\n      url", "on_linux do\n    on_arm do\n      url"] {
+        assert!(formula.contains(system), "{formula}");
+    }
     if found("ruby").is_some() {
         shell(&world, "ruby -c out/plimsoll.rb").expect_success();
     }
@@ -72,7 +72,9 @@ fn npm_packages_run_nothing_when_they_are_installed_and_have_one_file_of_each_pr
         serde_json::from_str(&shell(&world, &line).expect_success().stdout).expect("JSON")
     };
     let main = manifest(&format!("plimsoll-{VERSION}.tgz"));
-    for (name, os, cpu) in [("linux-x64", "linux", "x64"), ("linux-arm64", "linux", "arm64")] {
+    let machines = [("linux", "x64"), ("linux", "arm64"), ("darwin", "x64"), ("darwin", "arm64")];
+    for (os, cpu) in machines {
+        let name = format!("{os}-{cpu}");
         let file = format!("plimsoll-{name}-{VERSION}.tgz");
         let platform = manifest(&file);
         assert_eq!((&platform["os"][0], &platform["cpu"][0]), (&os.into(), &cpu.into()));
@@ -83,9 +85,22 @@ fn npm_packages_run_nothing_when_they_are_installed_and_have_one_file_of_each_pr
         assert!(platform["scripts"].is_null() && platform["bin"].is_null(), "{platform}");
     }
     assert!(main["scripts"].is_null() && main["dependencies"].is_null(), "{main}");
-    assert_eq!(main["optionalDependencies"].as_object().map(serde_json::Map::len), Some(2));
+    assert_eq!(main["optionalDependencies"].as_object().map(serde_json::Map::len), Some(machines.len()));
     let url = main["repository"]["url"].as_str().unwrap_or_default();
     assert_eq!(url, format!("git+{}.git", repository()));
+}
+
+/// A release may lack a machine: then nothing that is made from it names that one.
+#[test]
+fn only_what_there_is_an_archive_of_is_offered() {
+    let world = World::without_git();
+    stand_in(&world, "out", VERSION);
+    shell(&world, "rm out/*-apple-darwin.tar.gz").expect_success();
+    packages(&world, &[]).expect_success();
+    let (formula, installer) = (world.read("out/plimsoll.rb"), world.read("out/install.sh"));
+    assert!(!formula.contains("on_macos") && formula.matches("sha256 ").count() == 2, "{formula}");
+    assert!(!installer.contains("TARGETS='aarch64-apple-darwin"), "{installer}");
+    assert_eq!(shell(&world, "ls out | grep -c darwin").stdout, "0\n");
 }
 
 #[test]

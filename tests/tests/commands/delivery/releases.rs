@@ -7,7 +7,18 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
-pub(super) const TARGETS: [&str; 2] = ["aarch64-unknown-linux-musl", "x86_64-unknown-linux-musl"];
+pub(super) const TARGETS: [&str; 4] = [
+    "aarch64-apple-darwin",
+    "aarch64-unknown-linux-musl",
+    "x86_64-apple-darwin",
+    "x86_64-unknown-linux-musl",
+];
+
+/// The one of this machine.
+pub(super) fn own_target() -> &'static str {
+    let own = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+    TARGETS.into_iter().find(|target| *target == own).expect("a target")
+}
 
 /// Archives of programs that only say their names, and `plimsoll` its version, with their sums.
 pub(super) fn stand_in(world: &World, folder: &str, version: &str) {
