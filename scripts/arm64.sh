@@ -4,6 +4,7 @@
 #
 # Usage: scripts/arm64.sh    PLIMSOLL_BIN_DIR names programs for arm64 that are already built.
 set -euo pipefail
+[ "$(uname -s)" = Linux ] || { echo "arm64.sh is for Linux: it runs programs for arm64 Linux under qemu-user" >&2; exit 1; }
 cd "$(dirname "$0")/.."
 
 fail() { printf 'arm64.sh: %s\n' "$1" >&2; exit 1; }

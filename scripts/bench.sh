@@ -7,6 +7,7 @@
 #   --quick    a few rounds, small files, nothing from npm, no client: does it work at all?
 #   --page     write docs/performance.md as well
 set -euo pipefail
+[ "$(uname -s)" = Linux ] || { echo "bench.sh is for Linux: it reads /proc, and its figures are compared with those of Linux" >&2; exit 1; }
 cd "$(dirname "$0")/.."
 export LC_ALL=C.UTF-8
 QUICK="" PAGE=""

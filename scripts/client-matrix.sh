@@ -18,7 +18,7 @@ for version in "${versions[@]}"; do
   if [ "$version" = newest ]; then
     version=$(npm view @anthropic-ai/claude-code version 2>/dev/null) || { echo "npm does not report the newest version" >&2; failed=1; continue; }
   fi
-  case " ${installed[*]} " in *" $version "*) continue ;; esac
+  case " ${installed[*]-} " in *" $version "*) continue ;; esac
   folder="$target/client-$version"
   if [ ! -e "$folder/complete" ]; then
     echo "installing @anthropic-ai/claude-code@$version into $folder" >&2
@@ -36,6 +36,6 @@ done
 PLIMSOLL_BIN_DIR=${PLIMSOLL_BIN_DIR:-$(scripts/build.sh)}
 export PLIMSOLL_BIN_DIR PLIMSOLL_UPDATE_GOLDEN=1
 matrix() { cargo test --quiet --locked -p plimsoll-tests --test client client_matrix -- --nocapture "$@"; }
-PLIMSOLL_CLIENT_VERSIONS="${installed[*]}" matrix the_clients_that_were_asked_for || failed=1
+PLIMSOLL_CLIENT_VERSIONS="${installed[*]-}" matrix the_clients_that_were_asked_for || failed=1
 PLIMSOLL_MATRIX_DAY=$(date -u +%F) matrix the_page_shows_what_is_known >/dev/null
 exit "$failed"

@@ -6,13 +6,14 @@
 # Usage: scripts/cost.sh [--first]    PLIMSOLL_BIN_DIR names programs that are already built.
 #   --first    only count the first row, and print the bare number: a quick check that two checkouts count the same
 set -euo pipefail
+nothing() { echo "cost.sh: $*: nothing was measured" >&2; exit 75; }
+[ "$(uname -s)" = Linux ] || nothing "this is for Linux, where valgrind counts"
 case "$*" in
   "") FIRST="" ;;
   --first) FIRST=yes ;;
   *) echo "Usage: scripts/cost.sh [--first]" >&2; exit 2 ;;
 esac
 cd "$(dirname "$0")/.."
-nothing() { echo "cost.sh: $*: nothing was measured" >&2; exit 75; }
 need() {
   command -v "$1" >/dev/null || scripts/debian.sh "$1" || true
   command -v "$1" >/dev/null || nothing "$1 is missing and cannot be installed here"

@@ -8,6 +8,7 @@ as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
 # Several scripts may install at once: apt waits for the one before it.
 apt() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o DPkg::Lock::Timeout=300 "$@" </dev/null; }
 
+[ "$(uname -s)" = Linux ] || { echo "missing: $* (Debian's names; debian.sh is for Linux. On macOS Homebrew has most of them)" >&2; exit 1; }
 command -v apt-get >/dev/null || { echo "missing: $* (Debian's names; this system has no apt-get)" >&2; exit 1; }
 echo "installing the Debian packages $*" >&2
 printed=$(mktemp)

@@ -22,8 +22,9 @@ command -v cargo-fuzz >/dev/null || {
   cargo install --quiet --locked --root "$tools" cargo-fuzz
 }
 
-mapfile -t all < <(cargo run --quiet --locked -p plimsoll-fuzzing --example write_seeds fuzz/seeds)
-[ $# -gt 0 ] || set -- "${all[@]}"
+all=$(cargo run --quiet --locked -p plimsoll-fuzzing --example write_seeds fuzz/seeds)
+# shellcheck disable=SC2086  # a name on each line
+[ $# -gt 0 ] || set -- $all
 # Safe Rust alone is run here: an address sanitizer would only cost time. Sums that overflow are faults.
 CARGO_INCREMENTAL=0 cargo +nightly fuzz build --fuzz-dir fuzz --sanitizer none --target-dir "$built" 2>&1 |
   { grep -E '^(error|warning: unused)' -A5 || true; }
@@ -38,7 +39,7 @@ for target in "$@"; do
   dictionary=()
   [ ! -s "fuzz/seeds/$target.dict" ] || dictionary=("-dict=fuzz/seeds/$target.dict")
   # Long inputs only cost time here; the seeded ones of `cargo test` are longer.
-  "$programs/$target" "fuzz/corpus/$target" "fuzz/seeds/$target" "${dictionary[@]}" \
+  "$programs/$target" "fuzz/corpus/$target" "fuzz/seeds/$target" ${dictionary[@]+"${dictionary[@]}"} \
     -artifact_prefix="fuzz/artifacts/$target/" -max_total_time="$seconds" -max_len=4096 -timeout=20 \
     -print_final_stats=1 >"$log" 2>&1 || { result="BROKEN: $log"; broken=1; }
   count=$(sed -n 's/^stat::number_of_executed_units: //p' "$log" | tail -1)

@@ -35,8 +35,20 @@ if [ -z "$prefix" ]; then
 fi
 case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
 case $prefix in *$'\n'*) fail "a prefix cannot contain a line break" ;; esac
-# One spelling of one place: --uninstall compares it.
-prefix=$(realpath -ms -- "$prefix") || fail "the prefix $prefix is not a valid path"
+# One spelling of one place, by its words alone: --uninstall compares it, and macOS's realpath cannot do it.
+plain_path() {
+  awk 'BEGIN {
+    count = split(ARGV[1], parts, "/")
+    for (n = 1; n <= count; n++) {
+      if (parts[n] == "" || parts[n] == ".") continue
+      if (parts[n] == "..") { if (kept > 0) kept--; continue }
+      left[++kept] = parts[n]
+    }
+    for (n = 1; n <= kept; n++) plain = plain "/" left[n]
+    print (plain == "" ? "/" : plain)
+  }' "$1"
+}
+prefix=$(plain_path "$prefix")
 
 # What this script installed: one path per line. First folders, with a slash at the end and each after its
 # parent; then this list, so that it goes after the files; then the files.
@@ -48,7 +60,7 @@ list=$prefix/share/plimsoll/installed.txt
 remove_listed() { # list, list of what stays
   local path
   # From the end: a folder after what lies in it.
-  tac "$1" | while IFS= read -r path; do
+  awk '{ line[NR] = $0 } END { for (n = NR; n > 0; n--) print line[n] }' "$1" | while IFS= read -r path; do
     grep -qxF -- "$path" "$2" && continue
     case $path in
       */) rmdir -- "$path" 2>/dev/null || true ;; # somebody else's file lies in it
@@ -85,14 +97,16 @@ else
   bin=$("$here/build.sh")
 fi
 
-programs=()
+programs=(plimsoll plimsoll-linear plimsoll-mcp plimsoll-otel)
 if [ -f "$here/../crates/hooks/programs.txt" ]; then
   while read -r program; do programs+=("$program"); done <"$here/../crates/hooks/programs.txt"
-  programs+=(plimsoll-linear plimsoll-mcp plimsoll-otel plimsoll)
 else
   for program in "$bin"/*; do
-    # The file of the hooks under its own name is for cargo and npm.
-    [ "${program##*/}" = plimsoll-hook ] || programs+=("${program##*/}")
+    case " ${programs[*]} " in
+      *" ${program##*/} "*) ;;
+      # The file of the hooks under its own name is for cargo and npm.
+      *) [ "${program##*/}" = plimsoll-hook ] || programs+=("${program##*/}") ;;
+    esac
   done
 fi
 for program in "${programs[@]}"; do

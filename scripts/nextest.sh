@@ -8,7 +8,13 @@ version=0.9.148
 oldest=0.9.100 # what .config/nextest.toml asks for
 folder="${CARGO_TARGET_DIR:-$PWD/target}/nextest-$version"
 found=$(cargo nextest --version 2>/dev/null | awk '{ print $2; exit }') || true
-if [ -n "$found" ] && printf '%s\n' "$oldest" "$found" | sort -CV; then
+is_new_enough() { # version
+  awk -v found="$1" -v oldest="$oldest" 'BEGIN {
+    split(found, is, "."); split(oldest, least, ".")
+    for (n = 1; n <= 3; n++) if (is[n] + 0 != least[n] + 0) exit !(is[n] + 0 > least[n] + 0)
+  }'
+}
+if [ -n "$found" ] && is_new_enough "$found"; then
   dirname "$(command -v cargo-nextest)"
   exit
 fi

@@ -3,6 +3,7 @@
 # exports everything to Arize Phoenix on loopback, which is asked for what it has. Phoenix is about 850 MB: it is installed into
 # target/phoenix, and no test needs it. Prints a table for docs/telemetry.md.
 set -euo pipefail
+[ "$(uname -s)" = Linux ] || { echo "phoenix.sh is for Linux: GNU's timeout bounds its steps" >&2; exit 1; }
 cd "$(dirname "$0")/.."
 
 version=arize-phoenix==20.26.1

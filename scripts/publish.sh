@@ -30,9 +30,9 @@ order() {
           ($now | sort_by(.name)[] | .name), (. - $now | all_in_order) end end;
       all_in_order'
 }
-mapfile -t packages < <(order)
-[ ${#packages[@]} -gt 0 ] || fail "no package may be published"
-printf '%s\n' "${packages[@]}"
+ordered=$(order)
+[ -n "$ordered" ] || fail "no package may be published"
+printf '%s\n' "$ordered"
 [ -z "$list" ] || exit 0
 
 # shellcheck source=scripts/release/constants.sh
@@ -42,7 +42,6 @@ if [ ${#arguments[@]} = 0 ]; then
   check_tag "v$version"
   case $(commit) in *-dirty | "") fail "files differ from what is committed" ;; esac
 fi
-named=()
-for package in "${packages[@]}"; do named+=(--package "$package"); done
 # Cargo uploads them in this order by itself, and takes those that are not there yet from here.
-cargo publish --locked "${arguments[@]}" "${named[@]}"
+# shellcheck disable=SC2046  # words without a space
+cargo publish --locked ${arguments[@]+"${arguments[@]}"} $(sed 's/^/--package /' <<<"$ordered")

@@ -11,7 +11,8 @@ options=()
 while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
 [ $# -eq 0 ] || shift
 
-environment=$(plimsoll start "${options[@]}")
+# In macOS's bash an array without an element is an unset variable.
+environment=$(plimsoll start ${options[@]+"${options[@]}"})
 eval "$environment"
 
 while true; do

@@ -3,6 +3,7 @@
 # over all archives in the folder. The same programs and the same commit give the same bytes. What else a release has is made
 # from the archives: scripts/release/packages.sh.
 set -euo pipefail
+[ "$(uname -s)" = Linux ] || { echo "release.sh is for Linux: its archives are the same bytes each time by GNU tar; from there it builds for macOS, too" >&2; exit 1; }
 called_from=$PWD
 cd "$(dirname "$0")/.."
 
@@ -40,6 +41,8 @@ mkdir -p -- "$out"
 
 # shellcheck source=scripts/release/constants.sh
 . scripts/release/constants.sh
+# shellcheck source=scripts/release/archive.sh
+. scripts/release/archive.sh
 check_tag "$tag"
 PLIMSOLL_COMMIT=${PLIMSOLL_COMMIT:-$(commit)}
 export PLIMSOLL_COMMIT

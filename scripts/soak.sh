@@ -13,6 +13,7 @@
 # SOAK_COMMAND is run by bash in place of the suite; it writes a JUnit report to the file named by SOAK_JUNIT.
 # Exit 1 when a round of this commit had a failure, 3 when a round could not be counted, 130 when interrupted.
 set -euo pipefail
+[ "$(uname -s)" = Linux ] || { echo "soak.sh is for Linux: it runs the whole suite, and holds its round by flock" >&2; exit 1; }
 cd "$(dirname "$0")/.."
 
 # The one line that starts the suite, and where nextest leaves its report (its store ignores CARGO_TARGET_DIR).

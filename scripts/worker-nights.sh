@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 seeds=${1:-100..120}
 [ $# -le 1 ] && [[ $seeds =~ ^[0-9]+\.\.[0-9]+$ ]] || { echo "Usage: scripts/worker-nights.sh [FIRST..LAST]" >&2; exit 2; }
 command -v cargo >/dev/null || { echo "missing: Rust (cargo). Install it from https://rustup.rs" >&2; exit 1; }
-PLIMSOLL_BIN_DIR=$(realpath "${PLIMSOLL_BIN_DIR:-$(scripts/build.sh)}")
+PLIMSOLL_BIN_DIR=$(cd "${PLIMSOLL_BIN_DIR:-$(scripts/build.sh)}" && pwd)
 export PLIMSOLL_BIN_DIR PLIMSOLL_SEEDS=$seeds PLIMSOLL_REAL_CLIENT=1
 PATH=$(scripts/nextest.sh):$PATH
 

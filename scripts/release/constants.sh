@@ -1,6 +1,6 @@
 #!/bin/bash
 # To be read by the scripts that make a release, in the folder of the workspace: the version and the address, each of which
-# stands in Cargo.toml alone, and how an archive is packed.
+# stands in Cargo.toml alone.
 
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 repository=$(sed -n 's/^repository = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
@@ -18,10 +18,3 @@ check_tag() { # tag, or nothing
 
 # The commit that is checked out, with -dirty behind it if files differ; empty outside of git.
 commit() { git describe --always --dirty --abbrev=40 --exclude '*' 2>/dev/null || true; }
-
-# The time of the commit, nobody's name, one order: nothing of this machine or this hour.
-packed() { # folder, what in it
-  local when=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
-  LC_ALL=C tar --create --format=ustar --sort=name --mtime="@$when" --owner=0 --group=0 --numeric-owner \
-    --mode=u=rwX,go=rX --directory="$1" "$2" | gzip --no-name -9
-}

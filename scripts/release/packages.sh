@@ -7,6 +7,7 @@
 #   --out DIR   the folder of the archives, also for what is made [default: target/release-archives]
 #   --tag TAG   fail unless the tag is `v` plus the version in Cargo.toml, and the address is a real one
 set -euo pipefail
+[ "$(uname -s)" = Linux ] || { echo "packages.sh is for Linux: it packs with GNU tar and the tools of a release machine" >&2; exit 1; }
 called_from=$PWD
 cd "$(dirname "$0")/../.."
 
@@ -25,6 +26,8 @@ for tool in jq npm; do command -v "$tool" >/dev/null || fail "$tool is needed"; 
 
 # shellcheck source=scripts/release/constants.sh
 . scripts/release/constants.sh
+# shellcheck source=scripts/release/archive.sh
+. scripts/release/archive.sh
 check_tag "$tag"
 
 # --- the archives -------------------------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ use plimsoll_tests::dates::{agent, project};
 use plimsoll_tests::{assert_said_once, start_real};
 use std::time::{Duration, Instant};
 
-struct Block {
-    place: String,
-    how: String,
-    text: String,
+pub(crate) struct Block {
+    pub(crate) place: String,
+    pub(crate) how: String,
+    pub(crate) text: String,
 }
 
 fn page(name: &str) -> String {
@@ -24,7 +24,7 @@ fn page(name: &str) -> String {
 }
 
 /// The fenced blocks of a page; a fence in a list is indented.
-fn blocks(name: &str) -> Vec<Block> {
+pub(crate) fn blocks(name: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut inside = false;
     for (line, number) in page(name).lines().zip(1..) {

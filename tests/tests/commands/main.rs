@@ -12,6 +12,7 @@ mod growth;
 mod install;
 mod json_outputs;
 mod log_why;
+mod mac_scripts;
 mod report;
 mod settings_schema;
 mod soak;

@@ -86,6 +86,34 @@ fn an_empty_home_is_enough_and_shells_and_man_find_what_is_installed() {
     assert_eq!(tree(&world, &home).lines().count(), 1, "{}", tree(&world, &home));
 }
 
+/// As on a Mac: with nothing on the PATH that macOS 11 does not have.
+#[test]
+fn the_installer_needs_no_tool_that_a_mac_lacks() {
+    let world = World::without_git();
+    let prefix = beside(&world, "prefix");
+    let tools = "awk basename bash cat chmod cp cut dirname env grep head ln ls mkdir mktemp mv rm rmdir sed sh tr uname";
+    shell(&world, &format!("mkdir mac; for tool in {tools}; do ln -s \"$(command -v $tool)\" mac/; done"))
+        .expect_success();
+    let path = world.path("mac").display().to_string();
+    let install = |more: &[&str]| {
+        // Another spelling of the folder: nothing follows from it.
+        let spelt = format!("{prefix}/../mac-less/.././prefix//");
+        let arguments = [&["--prefix", spelt.as_str()], more].concat();
+        let finished = script(&world, "install.sh", &arguments).env("PATH", path.as_str()).run();
+        assert_eq!(finished.stderr, "", "{finished:?}");
+        finished.expect_success().stdout
+    };
+    assert!(install(&[]).contains(&format!("{prefix}/bin:")));
+    let listed = world.read(format!("{prefix}/share/plimsoll/installed.txt"));
+    assert!(listed.lines().all(|line| line.starts_with(&prefix) && !line.contains("..")), "{listed}");
+    install(&["--uninstall"]);
+    assert_eq!(
+        shell(&world, &format!("find '{prefix}' -mindepth 1")).stdout,
+        "",
+        "a folder after what lies in it"
+    );
+}
+
 #[test]
 fn what_an_older_version_had_goes_and_what_others_put_there_stays() {
     let world = World::without_git();
@@ -119,7 +147,7 @@ fn wrong_usage_and_missing_programs_change_nothing() {
     let finished =
         script(&world, "install.sh", &["--prefix", &prefix]).env("PLIMSOLL_BIN_DIR", some.as_str()).run();
     assert_eq!(finished.code, Some(1));
-    assert!(finished.stderr.contains(&format!("{some} lacks plimsoll-")), "{finished:?}");
+    assert!(finished.stderr.contains(&format!("{some} lacks plimsoll")), "{finished:?}");
     assert_eq!(shell(&world, &format!("find '{prefix}' '{some}' -mindepth 1")).stdout, "");
     // Seen when the programs and their folders are there already, beside their places.
     world.write(format!("{prefix}/share/man/man1/plimsoll.1/mine"), "a folder where a page would go");

@@ -20,14 +20,14 @@ use std::time::Duration;
 const LONG: Duration = Duration::from_secs(120);
 
 /// One of our scripts, with programs that are already built.
-fn script(world: &World, name: &str, arguments: &[&str]) -> Launch {
+pub(crate) fn script(world: &World, name: &str, arguments: &[&str]) -> Launch {
     let programs = plimsoll_testkit::bin_dir().display().to_string();
     let script = workspace_root().join("scripts").join(name);
     world.command(script, arguments).env("PLIMSOLL_BIN_DIR", programs).timeout(LONG)
 }
 
 /// One line for a shell.
-fn shell(world: &World, line: &str) -> Finished {
+pub(crate) fn shell(world: &World, line: &str) -> Finished {
     world.command("bash", &["-c", line]).timeout(LONG).run()
 }
 
