@@ -21,22 +21,22 @@ for target; do
   case $target in aarch64-apple-darwin | x86_64-apple-darwin) ;; *) fail "$target is no target of macOS" ;; esac
   [ -d "$(rustc --print target-libdir --target "$target")" ] || rustup target add "$target" >&2 || fail "rustup has no $target"
 done
-# shellcheck source=scripts/macos/linker.sh
-. scripts/macos/linker.sh
-# As scripts/build.sh has it.
-export MACOSX_DEPLOYMENT_TARGET=${MACOSX_DEPLOYMENT_TARGET:-11.0}
+zig=$(scripts/zig.sh)
+check() { # target; what scripts/build.sh is told it finds out by itself
+  # shellcheck source=scripts/macos/linker.sh
+  (. scripts/macos/linker.sh && timeout 1800 cargo-zigbuild check --quiet --locked --workspace --all-targets --target "$1")
+}
 
 for target; do
   echo "$target"
   case $steps in *check*)
-    timeout 1800 cargo-zigbuild check --quiet --locked --workspace --all-targets --target "$target" ||
-      fail "not everything compiles for $target, or not within half an hour"
+    check "$target" || fail "not everything compiles for $target, or not within half an hour"
     echo "  everything compiles, tests included"
     ;;
   esac
   case $steps in *programs*)
     programs=$(timeout 3600 scripts/build.sh --target "$target") || fail "the programs for $target do not link, or not within an hour"
-    system=$(find "$(dirname "$zig_folder")" -name libSystem.tbd -path '*darwin*' | head -n 1)
+    system=$(find "$(dirname "$zig")" -name libSystem.tbd -path '*darwin*' | head -n 1)
     [ -n "$system" ] || fail "zig has no libSystem.tbd"
     python3 scripts/macos/programs.py "$target" "$system" scripts/macos/frameworks \
       "$programs"/plimsoll "$programs"/plimsoll-hook "$programs"/plimsoll-mcp "$programs"/plimsoll-linear "$programs"/plimsoll-otel ||
