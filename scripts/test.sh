@@ -6,6 +6,8 @@
 #        scripts/test.sh --quick    while you work: format, lints, units and tables, the hooks, one whole run
 #        scripts/test.sh --tests    the tests alone: no format, no lints, nothing of what is released
 #        scripts/test.sh --long     the tests that take too long for every change
+#
+# On macOS there is only --quick: the other tests need programs that only Linux has.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,6 +17,8 @@ case "$what" in
   *) echo "Usage: scripts/test.sh [--quick | --tests | --long]" >&2; exit 2 ;;
 esac
 
+system=$(uname -s)
+[ "$system" != Darwin ] || [ "$what" = --quick ] || { echo "test.sh: on macOS there is only --quick: ${what#--} needs strace, valgrind and bubblewrap" >&2; exit 1; }
 missing=()
 need() { # program, Debian package
   command -v "$1" >/dev/null || missing+=("$2")
@@ -30,26 +34,43 @@ step() {
   printf '\n== %s\n' "$1"
 }
 
+linux_tools() {
+  need git git
+  need valgrind valgrind
+  need strace strace
+  need dash dash
+  need jq jq
+  need cc gcc
+  need python3 python3
+  # The completions are tested in their shells, the manual pages with man.
+  need zsh zsh
+  need fish fish
+  need man man-db
+  # Claude Code's sandbox needs these.
+  need bwrap bubblewrap
+  need socat socat
+  need_library libjq libjq-dev
+  need_library libonig libonig-dev
+  [ ${#missing[@]} = 0 ] || scripts/debian.sh "${missing[@]}"
+  JQ_LIB_DIR=$(cd "$(dirname "$(cc -print-file-name=libjq.so)")" && pwd -P)
+  export JQ_LIB_DIR
+}
+# What the tests' own scripts need: the agents that they play edit files by GNU's sed. No program of ours needs any of it.
+mac_tools() {
+  local name
+  command -v cc >/dev/null || { echo "missing: cc. Install Apple's command line tools: xcode-select --install" >&2; exit 1; }
+  need git git
+  need jq jq
+  need python3 python3
+  need npm node
+  need gsed gnu-sed
+  need gtimeout coreutils
+  [ ${#missing[@]} = 0 ] || { echo "missing: ${missing[*]}. Install them: brew install ${missing[*]}" >&2; exit 1; }
+  for name in gnu-sed coreutils; do PATH=$(brew --prefix "$name")/libexec/gnubin:$PATH; done
+}
+
 step "tools"
-need git git
-need valgrind valgrind
-need strace strace
-need dash dash
-need jq jq
-need cc gcc
-need python3 python3
-# The completions are tested in their shells, the manual pages with man.
-need zsh zsh
-need fish fish
-need man man-db
-# Claude Code's sandbox needs these.
-need bwrap bubblewrap
-need socat socat
-need_library libjq libjq-dev
-need_library libonig libonig-dev
-[ ${#missing[@]} = 0 ] || scripts/debian.sh "${missing[@]}"
-JQ_LIB_DIR=$(dirname "$(realpath "$(cc -print-file-name=libjq.so)")")
-export JQ_LIB_DIR
+if [ "$system" = Darwin ]; then mac_tools; else linux_tools; fi
 for part in clippy rustfmt; do
   cargo "${part/rustfmt/fmt}" --version >/dev/null 2>&1 || rustup component add "$part"
 done
@@ -60,8 +81,11 @@ export PATH
 fetched=$(mktemp -d)
 trap 'rm -rf "$fetched"' EXIT
 fetch_all() {
-  # The last one is the oldest client that Plimsoll has to do with.
-  for part in client.sh judges.sh inspector.sh "client.sh 1.0.128"; do
+  # The last one is the oldest client that Plimsoll has to do with. The quick tests need only the first.
+  local part parts
+  parts=(client.sh judges.sh inspector.sh "client.sh 1.0.128")
+  [ "$system" != Darwin ] || parts=(client.sh)
+  for part in "${parts[@]}"; do
     # shellcheck disable=SC2086  # a name and its argument
     scripts/$part >>"$fetched/log" 2>&1 || echo "$part" >>"$fetched/failed"
   done
@@ -71,6 +95,7 @@ fetching=$!
 
 # With libjq the table of `plimsoll query` is checked against both engines; the released programs do not contain it.
 workspace=(--workspace --locked --features plimsoll/libjq)
+[ "$system" != Darwin ] || workspace=(--workspace --locked)
 build="programs and tests, built"
 if [ "$what" = --all ] || [ "$what" = --quick ]; then
   step "format"
@@ -100,14 +125,14 @@ step "what is fetched: client, judges, MCP Inspector"
 wait "$fetching"
 if [ -e "$fetched/failed" ]; then
   cat "$fetched/log" >&2
-  echo "missing: $(paste -sd' ' "$fetched/failed") (the reason is above)" >&2
+  echo "missing: $(paste -s -d' ' "$fetched/failed") (the reason is above)" >&2
   exit 1
 fi
 
 # Most tests wait for a session, some for a clock: more than four on a core make the latter late.
 run_tests() { # nextest's profile
   PLIMSOLL_BIN_DIR=$programs PLIMSOLL_REPLAYED_CLIENT=$replayed \
-    cargo nextest run "${workspace[@]}" --profile "$1" --test-threads "${TEST_THREADS:-$(($(nproc) * 4))}" \
+    cargo nextest run "${workspace[@]}" --profile "$1" --test-threads "${TEST_THREADS:-$(($(getconf _NPROCESSORS_ONLN) * 4))}" \
     --cargo-quiet --show-progress none
 }
 if [ "$what" = --quick ] || [ "$what" = --long ]; then

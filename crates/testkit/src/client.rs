@@ -79,6 +79,10 @@ fn check_version(program: &Path, version: &str) {
 /// A PATH of the given folders, the system's usual ones, and those that hold node and git.
 pub(crate) fn search_path(first: &[PathBuf]) -> std::ffi::OsString {
     let mut folders = first.to_vec();
+    // The agents of the tests edit files by GNU's tools, which a Mac has in folders of their own.
+    if cfg!(target_os = "macos") {
+        folders.extend(["sed", "timeout"].iter().filter_map(|program| folder_of(program)));
+    }
     folders.extend(["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from));
     for folder in ["node", "git"].iter().filter_map(|program| folder_of(program)) {
         if !folders.contains(&folder) {
