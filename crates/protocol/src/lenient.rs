@@ -77,10 +77,10 @@ where
 /// What is an object in JSON too: serde would take a list for one and fill the fields in their order.
 pub(crate) struct Object<T>(pub(crate) T);
 
-impl<'de, T: DeserializeOwned> Deserialize<'de> for Object<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Fields<T>(std::marker::PhantomData<T>);
-        impl<'de, T: DeserializeOwned> Visitor<'de> for Fields<T> {
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
             type Value = Object<T>;
             fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 formatter.write_str("an object")
@@ -114,6 +114,17 @@ pub(crate) fn elements(raw: &RawValue) -> Vec<&RawValue> {
     serde_json::from_str(raw.get()).unwrap_or_default()
 }
 
+/// The objects among the elements of a list, read in one go where there is nothing else; none if it is no list.
+pub(crate) fn objects<'a, T: Deserialize<'a> + Default>(raw: &'a RawValue) -> Vec<T> {
+    let whole = serde_json::from_str::<Vec<Object<T>>>(raw.get());
+    let objects = whole.map(|elements| elements.into_iter().map(|Object(element)| element).collect());
+    let one = |element: &'a RawValue| {
+        let object = serde_json::from_str::<Object<T>>(element.get());
+        object.map_or_else(|_| T::default(), |Object(element)| element)
+    };
+    objects.unwrap_or_else(|_| elements(raw).into_iter().map(one).collect())
+}
+
 /// A field kept as the JSON it is, for those who want to look closer.
 pub(crate) fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     let raw = <&RawValue>::deserialize(deserializer)?;
@@ -129,7 +140,9 @@ fn letters(raw: &RawValue) -> Option<&str> {
 /// away, which is right for all that programs write often (`\n`, `\t`, `\"`) and a byte or two off for the rest.
 pub(crate) fn length(raw: &RawValue) -> Option<u64> {
     let letters = letters(raw)?;
-    let escapes = letters.bytes().filter(|byte| *byte == b'\\').count();
+    // In pieces whose count fits into a byte, of which a processor adds many at once: an answer may be a whole file.
+    let in_piece = |piece: &[u8]| piece.iter().map(|byte| u8::from(*byte == b'\\')).sum::<u8>();
+    let escapes: usize = letters.as_bytes().chunks(255).map(|piece| usize::from(in_piece(piece))).sum();
     Some((letters.len() - escapes) as u64)
 }
 

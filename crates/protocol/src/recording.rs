@@ -1,9 +1,10 @@
 //! What the turn log takes from one line of a transcript. Unlike [`crate::transcript`], which reads for figures, this
 //! keeps what was said exactly as it is there.
 
-use crate::lenient;
+use crate::lenient::{self, Object};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 
 /// One line: when, and what.
 #[derive(Debug, Clone)]
@@ -178,8 +179,9 @@ struct Bones<'a> {
     requested_model: Option<&'a RawValue>,
     #[serde(borrow)]
     request_id: Option<&'a RawValue>,
+    /// Read with the rest, since it is nearly all of the line.
     #[serde(borrow)]
-    message: Option<&'a RawValue>,
+    message: Option<Object<MessageBones<'a>>>,
     #[serde(borrow)]
     tool_use_result: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -265,7 +267,14 @@ impl TranscriptLine {
         if !text.trim_start().starts_with('{') {
             return None;
         }
-        let bones: Bones<'_> = serde_json::from_str(&text).ok()?;
+        let repaired;
+        let bones: Bones<'_> = match serde_json::from_str(&text) {
+            Ok(bones) => bones,
+            Err(_) => {
+                repaired = with_message_as_object(&text)?;
+                serde_json::from_str(&repaired).ok()?
+            }
+        };
         let what = match text_of(bones.kind).as_deref() {
             Some("assistant") => answer(&bones).map(LineKind::Answer),
             Some("user") => user(&bones),
@@ -290,6 +299,17 @@ impl TranscriptLine {
     }
 }
 
+/// A line whose message is none, which costs it no other field. Of a duplicate key the last one counts.
+fn with_message_as_object(line: &str) -> Option<String> {
+    let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(line).ok()?;
+    let message = fields.remove("message").and_then(|raw| {
+        let fields: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).ok()?;
+        RawValue::from_string(serde_json::to_string(&fields).ok()?).ok()
+    });
+    fields.extend(message.as_deref().map(|message| ("message".to_owned(), message)));
+    serde_json::to_string(&fields).ok()
+}
+
 fn text_of(raw: Option<&RawValue>) -> Option<String> {
     raw.and_then(lenient::text_of).filter(|text| !text.is_empty())
 }
@@ -305,7 +325,7 @@ fn bones<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
 }
 
 fn answer(line: &Bones<'_>) -> Option<Answer> {
-    let message: MessageBones<'_> = bones(line.message);
+    let Object(message) = line.message.as_ref()?;
     let blocks = match message.content {
         Some(content) if content.get().starts_with('[') => {
             lenient::elements(content).into_iter().map(ToOwned::to_owned).collect()
@@ -333,10 +353,9 @@ fn answer(line: &Bones<'_>) -> Option<Answer> {
 }
 
 fn user(line: &Bones<'_>) -> Option<LineKind> {
-    let message: MessageBones<'_> = bones(line.message);
+    let Object(message) = line.message.as_ref()?;
     let content = message.content?;
-    let blocks: Vec<BlockBones<'_>> =
-        lenient::elements(content).into_iter().map(|block| bones(Some(block))).collect();
+    let blocks: Vec<BlockBones<'_>> = lenient::objects(content);
     let decision: Decision = line.permission_decision.and_then(lenient::read).unwrap_or_default();
     let refused = decision.decision.as_deref().is_some_and(|decision| decision != "accept");
     let before_run = is_true(line.tool_denial_before_run);
