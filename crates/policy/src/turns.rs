@@ -9,6 +9,7 @@ mod within;
 mod tests;
 
 use plimsoll_domain::log_line::{RecordKind, Tokens};
+use plimsoll_domain::turn::record::Known;
 use plimsoll_domain::turn::{Block, Reason, outline};
 use plimsoll_domain::{Timestamp, Turn};
 use plimsoll_protocol::recording::{Answer, LineKind, ToolResult, TranscriptLine};
@@ -39,6 +40,8 @@ pub enum Record {
         tokens: Option<Tokens>,
         /// Why it failed, if it did.
         reason: Option<Reason>,
+        /// What was found out on the way.
+        known: Known,
     },
     /// Anything else.
     Event {
@@ -63,9 +66,18 @@ pub enum EndOfInput<'a> {
 /// How many closed messages are remembered: a late line comes soon or not at all.
 const CLOSED: usize = 16;
 
-/// What the working memory held at a moment (RFC 3339), as a turn keeps it.
+/// What the working memory held when a turn ended.
+#[derive(Debug, Clone)]
+pub enum TurnMemory {
+    /// As a turn keeps it.
+    Whole(Map<String, Value>),
+    /// As the content of the turn before has it, with this turn's step.
+    AsBefore(String),
+}
+
+/// What the working memory held at a moment (RFC 3339).
 #[derive(Clone, Copy)]
-pub struct Remembered<'a>(pub &'a dyn Fn(&str) -> Map<String, Value>);
+pub struct Remembered<'a>(pub &'a dyn Fn(&str) -> TurnMemory);
 
 impl std::fmt::Debug for Remembered<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

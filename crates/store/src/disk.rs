@@ -6,7 +6,9 @@ pub use crate::plain::{DRAFT, Durability, canonical, resolve_link};
 use crate::{StoreError, environment, hidden, io};
 use chrono::{DateTime, Utc};
 use plimsoll_system::files::{sync_all, sync_data};
+use rustix::buffer::spare_capacity;
 use rustix::fs::{Dir, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -247,6 +249,21 @@ pub fn open_itself(path: &Path) -> std::io::Result<File> {
     })
 }
 
+/// Reads so many bytes of a file from a place on, into memory that need not be cleared first; fewer at its end.
+pub(crate) fn read_part(file: &File, from: u64, length: usize) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(length);
+    while bytes.len() < length {
+        let at = from + bytes.len() as u64;
+        match rustix::io::pread(file, spare_capacity(&mut bytes), at) {
+            Ok(0) => break,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
 /// A file that is read as it grows; what was opened is read on even if its name is taken away.
 #[derive(Debug)]
 pub struct Growing(File);
@@ -380,6 +397,12 @@ pub fn version(path: &Path) -> Option<String> {
     Some(format!("{st_ino} {st_size} {st_mtime}.{st_mtime_nsec} {st_ctime}.{st_ctime_nsec}"))
 }
 
+/// What the file system knows the names in a folder by: whoever adds or takes one changes this.
+pub(crate) fn folder_version(path: &Path) -> Option<String> {
+    let Stat { st_mtime, st_mtime_nsec, .. } = door::stat(path).filter(|stat| kind(stat).is_dir())?;
+    Some(format!("{st_mtime}.{st_mtime_nsec:09}"))
+}
+
 /// When a file was written last.
 pub fn modified(path: &Path) -> Option<SystemTime> {
     let stat = door::stat(path)?;
@@ -456,9 +479,17 @@ pub fn listing(folder: &Path) -> String {
 
 /// All of standard input, up to a limit.
 pub fn read_stdin(limit: u64) -> std::io::Result<Vec<u8>> {
-    use std::io::Read;
     let mut bytes = Vec::with_capacity(16 * 1024);
-    std::io::stdin().lock().take(limit).read_to_end(&mut bytes)?;
+    // Not by the standard library's buffer: what is read here once would be copied from there.
+    while (bytes.len() as u64) < limit {
+        bytes.reserve(1);
+        match rustix::io::read(rustix::stdio::stdin(), spare_capacity(&mut bytes)) {
+            Ok(0) => break,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    bytes.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     Ok(bytes)
 }
 

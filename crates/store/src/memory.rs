@@ -92,16 +92,16 @@ pub fn load(project: &Project) -> Result<Memory, StoreError> {
     if !log.is_plain() {
         return Ok(Memory::default());
     }
-    as_of(project, log.head().as_ref())
+    as_of(project, log.head().as_ref(), steps::count(project))
 }
 
-/// The memory after the log's last record: by the snapshot, with what came after it. After a kill it may be unknown which
-/// record that is; then the log tells.
-fn as_of(project: &Project, head: Option<&Head>) -> Result<Memory, StoreError> {
+/// The memory after the log's last record and so many answers of models: by the snapshot, with what came after it. After a kill
+/// it may be unknown which record that is; then the log tells.
+fn as_of(project: &Project, head: Option<&Head>, steps: u64) -> Result<Memory, StoreError> {
     let log = log(project);
     let Some(snapshot) = snapshot::newest(project) else { return fold(Replay::from_start(&log)?) };
     let Place { seq, link, .. } = &snapshot.place;
-    let step = snapshot.memory.step + steps::count(project).saturating_sub(snapshot.steps);
+    let step = snapshot.memory.step + steps.saturating_sub(snapshot.steps);
     // An older version wrote no link.
     let memory = if head.is_some_and(|head| head.seq == *seq && (link.is_empty() || head.link == *link)) {
         snapshot.memory
@@ -162,7 +162,7 @@ pub struct Held<'a> {
 pub fn hold(project: &Project, timeout: Duration) -> Result<Held<'_>, StoreError> {
     bring_back(project)?;
     let writer = log(project).write(timeout)?;
-    let memory = as_of(project, Some(writer.head()))?;
+    let memory = as_of(project, Some(writer.head()), steps::count(project))?;
     Ok(Held { project, writer, memory, entries: Vec::new(), answered: None })
 }
 

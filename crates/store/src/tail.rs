@@ -16,7 +16,7 @@ use plimsoll_protocol::hook_trouble::HookTrouble;
 use plimsoll_protocol::transcript::{CompactMetadata, Line};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -24,8 +24,8 @@ use std::path::Path;
 const LONGEST_LINE: usize = 1024 * 1024;
 /// Beyond this the reading is unknown rather than slow.
 const FARTHEST: u64 = 8 * 1024 * 1024;
-// A read of one fixed size can miss the last usage: the result of reading a picture was one line of 852 KB (2.1.329).
-const FIRST_CHUNK: usize = 32 * 1024;
+// Mostly the last usage is near: what is not read touches no memory. A read of one fixed size can miss the last usage: the result of reading a picture was one line of 852 KB (2.1.329).
+const FIRST_CHUNK: usize = 8 * 1024;
 const LARGEST_CHUNK: usize = 256 * 1024;
 
 /// What the end of a transcript tells.
@@ -219,11 +219,9 @@ fn visit(bytes: &[u8], tool_use_ids: &[&str], tail: &mut Tail) -> ControlFlow<()
     if tool_use_ids.is_empty() || is_the_one { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
-/// Reads this many bytes, into memory that need not be cleared first.
-fn read_at(mut file: &File, start: u64, length: usize) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(length);
-    file.seek(SeekFrom::Start(start))?;
-    file.take(length as u64).read_to_end(&mut bytes)?;
+/// Reads this many bytes.
+fn read_at(file: &File, start: u64, length: usize) -> std::io::Result<Vec<u8>> {
+    let bytes = disk::read_part(file, start, length)?;
     // Shorter than when it was opened: somebody has cut it, and the pieces no longer fit together.
     if bytes.len() < length { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
 }

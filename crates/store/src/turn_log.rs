@@ -18,7 +18,7 @@ mod verify;
 mod writer;
 
 pub use entry::NewRecord;
-pub use head::{Head, Stream, Unsynced};
+pub use head::{Head, NotedMemory, Stream, Unsynced};
 use plimsoll_domain::SessionId;
 use plimsoll_domain::log_line::LogLine;
 pub use reader::{Backwards, Forwards, LineStart, RawLine};
@@ -135,13 +135,13 @@ impl TurnLog {
 
     /// Takes the lock, repairs the end, merges what waits. Everything that is added comes after it.
     pub fn write(&self, timeout: Duration) -> Result<Writer, StoreError> {
-        Writer::open(self.clone(), self.hold(timeout)?, Durability::Durable)
+        Writer::open(self.clone(), self.hold(timeout)?, None, Durability::Durable)
     }
 
     /// The same for one who does not wait for the disk: until [`TurnLog::make_durable`] or a durable writer a power cut may take
-    /// what is added, so something else must hold it till then.
-    pub fn write_lazily(&self, timeout: Duration) -> Result<Writer, StoreError> {
-        Writer::open(self.clone(), self.hold(timeout)?, Durability::Lazy)
+    /// what is added, so something else must hold it till then. The head is not read again if nothing was added since `known`.
+    pub fn write_lazily(&self, known: Option<&Head>, timeout: Duration) -> Result<Writer, StoreError> {
+        Writer::open(self.clone(), self.hold(timeout)?, known, Durability::Lazy)
     }
 
     /// Puts on the disk what was added lazily.
@@ -191,6 +191,11 @@ impl TurnLog {
             Ok(writer) => writer.close(),
             Err(_) => pending::put(self, entry),
         }
+    }
+
+    /// The working memory that the last turn had, as a head has it, if all large pieces that it names are still there.
+    pub fn noted_memory<'h>(&self, head: &'h Head) -> Option<&'h NotedMemory> {
+        head.memory.as_ref().filter(|noted| noted.pieces == blobs::folder_version(&self.blob_folder()))
     }
 
     /// A large piece; none if it is not there.

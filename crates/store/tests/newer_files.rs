@@ -129,7 +129,7 @@ fn nothing_is_added_to_a_newer_turn_log_and_nothing_torn_off() {
         log.note(&note, SOON).unwrap();
         let newer = add_newer_line(&log.path(), head);
         is_newer(log.write(SOON), "s1.jsonl");
-        is_newer(log.write_lazily(SOON), "s1.jsonl");
+        is_newer(log.write_lazily(None, SOON), "s1.jsonl");
         assert_eq!(fs::read(log.path()).unwrap(), newer);
         assert!(!log.torn().exists());
         assert_eq!(formats::newer(&project), [log.path()]);

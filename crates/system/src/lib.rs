@@ -20,6 +20,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// The permanent identity of a process: pids are reused, a pid with its start time is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,7 +154,8 @@ pub fn end_of_child(child: Pid) -> Option<OwnedFd> {
 
 /// A name that changes with every start of the system; none where the system has none.
 pub fn boot() -> Option<String> {
-    own::boot()
+    static BOOT: OnceLock<Option<String>> = OnceLock::new();
+    BOOT.get_or_init(own::boot).clone()
 }
 
 #[cfg(test)]

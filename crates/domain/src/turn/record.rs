@@ -1,12 +1,20 @@
 //! A turn as the log keeps it. What can be read from the raw response is not written twice, and large pieces lie
 //! beside the log under the SHA-256 of their bytes. Loading checks what it reads and then constructs.
 
+mod packed_memory;
+mod packer;
+
+pub use packed_memory::PackedMemory;
+use packer::{Packer, Packing};
+
 use super::{Block, Failure, Outline, ToolCall, Turn, outline};
 use crate::digest::sha256;
 use crate::text::json_value;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 /// From this length on, in bytes, a text is stored beside the log.
@@ -48,22 +56,42 @@ impl std::fmt::Display for DecodeError {
     }
 }
 
+/// What is known of a new turn beside itself, so that nothing is hashed or packed twice.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// By call, the SHA-256 of its result's words, where it was needed for the turn itself.
+    pub results: Vec<Option<String>>,
+    /// The working memory as the content has it, where the turn before had the same: then the turn itself brings none.
+    pub memory: Option<String>,
+    /// True if program and calls were read from the raw response, and so say nothing that it does not.
+    pub is_as_outlined: bool,
+}
+
 #[derive(Serialize)]
-struct Content {
-    raw_response: Vec<Box<RawValue>>,
+struct Content<'a> {
+    raw_response: Vec<Cow<'a, RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    program: Option<Value>,
-    result: Value,
-    prints: Vec<Value>,
-    tool_calls: Vec<StoredCall>,
-    memory: Value,
-    ext: Value,
+    program: Option<Packing<'a, Value>>,
+    result: Packing<'a, Value>,
+    prints: Vec<Packing<'a, str>>,
+    tool_calls: Vec<NewCall<'a>>,
+    memory: Box<RawValue>,
+    ext: Packing<'a, Map<String, Value>>,
 }
 
 /// Tool and arguments are left out where the raw response says the same.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
+struct NewCall<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked: Option<(&'a str, Packing<'a, Value>)>,
+    result: Packing<'a, Value>,
+    ext: Packing<'a, Map<String, Value>>,
+}
+
+/// The same, read back.
+#[derive(Deserialize)]
 struct StoredCall {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     asked: Option<(String, Value)>,
     result: Value,
     ext: Value,
@@ -71,38 +99,60 @@ struct StoredCall {
 
 /// What the log keeps of a turn.
 pub fn encode(turn: &Turn) -> Encoded {
-    let mut packer = Packer::default();
-    let outline = outline(turn.raw_response());
-    let calls = turn.tool_calls().iter().enumerate().map(|(place, call)| {
-        let said = outline.calls.get(place);
-        let same = said
-            .is_some_and(|(id, name, args)| (id.as_str(), name, args) == (call.id(), &call.name, &call.args));
-        StoredCall {
-            asked: (!same).then(|| (call.name.clone(), packer.pack(&call.args))),
-            result: packer.pack(&call.result),
-            ext: packer.pack_map(&call.ext),
-        }
+    encode_new(turn, &Known::default()).0
+}
+
+/// The same of a turn that was just made; also its working memory, for the turn after it.
+pub fn encode_new(turn: &Turn, known: &Known) -> (Encoded, Option<PackedMemory>) {
+    let packer = Packer { blobs: RefCell::default(), hashed: hashed(turn, known) };
+    let packed = PackedMemory::of(turn.memory(), &packer);
+    let memory = match (&known.memory, &packed) {
+        (Some(memory), _) => memory.clone(),
+        (None, Some(packed)) => packed.at_step(packed.step),
+        (None, None) => packer.memory(turn.memory()).to_string(),
+    };
+    let outline = (!known.is_as_outlined).then(|| outline(turn.raw_response()));
+    let program = turn.program().map_or(Value::Null, |program| json!(program));
+    let says_more = outline.as_ref().is_some_and(|outline| outline.program.as_deref() != turn.program());
+    let tool_calls = turn.tool_calls().iter().enumerate();
+    let tool_calls = tool_calls.map(|(place, call)| NewCall {
+        asked: outline
+            .as_ref()
+            .filter(|outline| !says_the_same(outline, place, call))
+            .map(|_| (call.name.as_str(), packer.pack(&call.args))),
+        result: packer.pack(&call.result),
+        ext: packer.pack(&call.ext),
     });
-    let tool_calls = calls.collect();
-    let program = turn.program().map(str::to_owned);
     let content = Content {
-        raw_response: turn.raw_response().iter().map(|block| packer.pack_block(block)).collect(),
-        program: (program != outline.program).then(|| packer.pack(&json!(program))),
+        raw_response: turn.raw_response().iter().map(|block| packer.block(block)).collect(),
+        program: says_more.then(|| packer.pack(&program)),
         result: packer.pack(turn.result()),
-        prints: turn.prints().iter().map(|text| packer.pack(&json!(text))).collect(),
-        tool_calls,
-        memory: packer.pack_memory(turn.memory()),
-        ext: packer.pack_map(turn.ext()),
+        prints: turn.prints().iter().map(|text| packer.pack(text.as_str())).collect(),
+        tool_calls: tool_calls.collect(),
+        memory: RawValue::from_string(memory).unwrap_or_default(),
+        ext: packer.pack(turn.ext()),
     };
     let content = serde_json::to_string(&content).unwrap_or_default();
-    Encoded { content, blobs: packer.blobs }
+    (Encoded { content, blobs: packer.blobs.into_inner() }, packed)
+}
+
+/// True if the raw response has a call at its place.
+fn says_the_same(outline: &Outline, place: usize, call: &ToolCall) -> bool {
+    let said = outline.calls.get(place);
+    said.is_some_and(|(id, name, args)| (id.as_str(), name, args) == (call.id(), &call.name, &call.args))
+}
+
+/// The results of a turn's calls that were hashed, with their SHA-256.
+fn hashed<'a>(turn: &'a Turn, known: &'a Known) -> Vec<(&'a str, &'a str)> {
+    let results = turn.tool_calls().iter().zip(&known.results);
+    results.filter_map(|(call, hash)| Some((call.result.as_str()?, hash.as_deref()?))).collect()
 }
 
 /// Anything else the log keeps, such as a prompt.
 pub fn encode_fields(fields: &Map<String, Value>) -> Encoded {
-    let mut packer = Packer::default();
-    let content = packer.pack_map(fields).to_string();
-    Encoded { content, blobs: packer.blobs }
+    let packer = Packer::default();
+    let content = serde_json::to_string(&packer.pack(fields)).unwrap_or_default();
+    Encoded { content, blobs: packer.blobs.into_inner() }
 }
 
 /// How a large piece is had by its SHA-256.
@@ -213,63 +263,6 @@ fn take<'a, T: Deserialize<'a>>(
 
 fn read<'a, T: Deserialize<'a>>(name: &str, raw: &'a RawValue) -> Result<T, DecodeError> {
     serde_json::from_str(raw.get()).map_err(|error| DecodeError::Shape(format!("`{name}`: {error}")))
-}
-
-/// Takes large pieces out.
-#[derive(Default)]
-struct Packer {
-    blobs: BTreeMap<String, String>,
-}
-
-impl Packer {
-    fn put_beside(&mut self, bytes: &str, head: Option<&str>) -> Value {
-        let hash = sha256(&[bytes.as_bytes()]);
-        let mut named = json!({"sha256": hash, "bytes": bytes.len()});
-        if let Some(head) = head {
-            named["head"] = json!(head.chars().take(HEAD).collect::<String>());
-        }
-        self.blobs.entry(hash).or_insert_with(|| bytes.to_owned());
-        json!({BLOB: named})
-    }
-
-    fn pack(&mut self, value: &Value) -> Value {
-        match value {
-            Value::String(text) if text.len() >= LARGE => self.put_beside(text, Some(text)),
-            Value::Array(elements) => elements.iter().map(|element| self.pack(element)).collect(),
-            Value::Object(fields) => self.pack_map(fields),
-            plain => plain.clone(),
-        }
-    }
-
-    /// What happens to look like our own mark is wrapped, so that it is never taken for one.
-    fn pack_map(&mut self, fields: &Map<String, Value>) -> Value {
-        let packed: Map<String, Value> =
-            fields.iter().map(|(key, value)| (key.clone(), self.pack(value))).collect();
-        if packed.contains_key(BLOB) { json!({BLOB: {"literal": packed}}) } else { Value::Object(packed) }
-    }
-
-    /// Chunks are the same from turn to turn: each is stored beside the log once, however short it is.
-    fn pack_memory(&mut self, memory: &Map<String, Value>) -> Value {
-        let mut packed = self.pack_map(memory);
-        let heap = memory.get("heap").and_then(Value::as_object);
-        if let (Some(heap), Some(place)) = (heap, packed.get_mut("heap").and_then(Value::as_object_mut)) {
-            for (name, content) in heap.iter().filter_map(|(name, content)| Some((name, content.as_str()?))) {
-                if place.contains_key(name) {
-                    place[name] = self.put_beside(content, None);
-                }
-            }
-        }
-        packed
-    }
-
-    fn pack_block(&mut self, block: &Block) -> Box<RawValue> {
-        let json = block.json();
-        let names_blob =
-            json.contains(BLOB) || json.contains("\\u") && block.value().to_string().contains(BLOB);
-        let plain = json.len() < LARGE && !json.contains('\n') && !names_blob;
-        let packed = if plain { None } else { Some(self.put_beside(json, None).to_string()) };
-        packed.and_then(|packed| RawValue::from_string(packed).ok()).unwrap_or_else(|| block.0.clone())
-    }
 }
 
 /// Puts large pieces back.

@@ -9,16 +9,16 @@ use crate::hook_invocation::HookInvocation;
 use known::AlreadyRecorded;
 use plimsoll_domain::log_line::{Header, MAIN, RecordKind};
 use plimsoll_domain::record::SessionRecord;
-use plimsoll_domain::turn::record::{encode, encode_fields};
+use plimsoll_domain::turn::record::{PackedMemory, encode_fields, encode_new};
 use plimsoll_domain::{RunId, SessionId, Timestamp};
-use plimsoll_policy::turns::{AssembledRecord, Assembler, EndOfInput, Record, Remembered};
+use plimsoll_policy::turns::{AssembledRecord, Assembler, EndOfInput, Record, Remembered, TurnMemory};
 use plimsoll_protocol::event::Event;
 use plimsoll_protocol::recording::{AgentNote, TranscriptLine};
 use plimsoll_store::memory::Past;
-use plimsoll_store::turn_log::{Forwards, Head, LineStart, NewRecord, Stream, Writer};
+use plimsoll_store::turn_log::{Forwards, Head, LineStart, NewRecord, NotedMemory, Stream, Writer};
 use plimsoll_store::{Durability, Project, StoreError, TurnLog, clock, disk};
 use serde_json::{Map, Value, json};
-use std::cell::{OnceCell, RefCell};
+use std::cell::{OnceCell, RefCell, RefMut};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -199,9 +199,9 @@ fn capture_new(
     let Some(size) = disk::size(&source.path) else { return Ok(0) };
     let surroundings = Surroundings::new(source, &setting);
     let memory_at = |at: &str| surroundings.memory_at(at);
-    let memory = Remembered(&memory_at);
     // First without the lock: often nothing is complete yet, and then nothing is locked or written.
     let head = log.head().unwrap_or_default();
+    let memory_like_before = |at: &str| surroundings.memory_like_before(at, log.noted_memory(&head));
     let known = known(&head, source);
     let backlog = size.checked_sub(known.read);
     if backlog == Some(0) {
@@ -211,6 +211,7 @@ fn capture_new(
     if backlog.is_some_and(|bytes| bytes <= GLANCE) {
         let mut made = Vec::new();
         let reader = Reader { source, closing, bytes: GLANCE, recorded: &AlreadyRecorded::default() };
+        let memory = Remembered(&memory_like_before);
         reader.read(assembler(&known, surroundings.facts(), memory), &mut |new| {
             made.extend(new);
             Ok(())
@@ -221,14 +222,11 @@ fn capture_new(
         seen = Some(made);
     }
     // The transcript holds what is read here until it is on the disk.
-    let mut writer = log.write_lazily(limits.lock)?;
+    let mut writer = log.write_lazily(Some(&head), limits.lock)?;
     let turns = match seen {
         // Only if no other hook has recorded in between: otherwise these turns may be in the log already.
-        Some(made) if *writer.head() == head => record(&mut writer, made, source)?,
-        _ => {
-            let setting = (surroundings.facts(), memory);
-            read_under_lock(log, &mut writer, source, &setting, closing, limits.bytes)?
-        }
+        Some(made) if *writer.head() == head => record(&mut writer, made, &surroundings)?,
+        _ => read_under_lock(log, &mut writer, &surroundings, Remembered(&memory_at), closing, limits.bytes)?,
     };
     writer.close()?;
     Ok(turns)
@@ -255,12 +253,21 @@ impl<'a> Surroundings<'a> {
         self.setting().clone().beside(self.source).facts()
     }
 
-    /// What the working memory held at a moment.
-    fn memory_at(&self, at: &str) -> Map<String, Value> {
+    fn past(&self) -> RefMut<'_, Past> {
         let of_project = || self.setting().project.as_ref().map(Past::of).unwrap_or_default();
-        let mut past = self.past.borrow_mut();
-        let past = past.get_or_insert_with(of_project);
-        past.at(&Timestamp::from(at)).map(|memory| memory.snapshot()).unwrap_or_default()
+        RefMut::map(self.past.borrow_mut(), |past| past.get_or_insert_with(of_project))
+    }
+
+    /// What the working memory held at a moment.
+    fn memory_at(&self, at: &str) -> TurnMemory {
+        let memory = self.past().at(&Timestamp::from(at));
+        TurnMemory::Whole(memory.map(|memory| memory.snapshot()).unwrap_or_default())
+    }
+
+    /// The same where the turn before may have had it.
+    fn memory_like_before(&self, at: &str, noted: Option<&NotedMemory>) -> TurnMemory {
+        let kept = noted.and_then(|noted| self.past().as_before(&Timestamp::from(at), noted));
+        kept.map_or_else(|| self.memory_at(at), TurnMemory::AsBefore)
     }
 }
 
@@ -276,11 +283,12 @@ fn assembler<'a>(known: &Stream, facts: Map<String, Value>, memory: Remembered<'
 fn read_under_lock(
     log: &TurnLog,
     writer: &mut Writer,
-    source: &Source,
-    (facts, memory): &(Map<String, Value>, Remembered<'_>),
+    surroundings: &Surroundings<'_>,
+    memory: Remembered<'_>,
     closing: EndOfInput<'_>,
     bytes: u64,
 ) -> Result<u64, StoreError> {
+    let source = surroundings.source;
     let mut known = known(writer.head(), source);
     // Asked again under the lock: another process may have read on while the file grew.
     let is_anew = disk::size(&source.path).is_some_and(|size| known.read > size);
@@ -292,16 +300,16 @@ fn read_under_lock(
     }
     let mut turns = 0;
     let reader = Reader { source, closing, bytes, recorded: &recorded };
-    let read = reader.read(assembler(&known, facts.clone(), *memory), &mut |mut made| {
+    let read = reader.read(assembler(&known, surroundings.facts(), memory), &mut |mut made| {
         made.retain(|made| !recorded.has_event(made));
-        turns += record(writer, made, source)?;
+        turns += record(writer, made, surroundings)?;
         Ok(())
     })?;
     if is_anew {
         let fields = json!({"transcript": source.path.to_string_lossy(), "read_anew_to": read});
         let fields = fields.as_object().cloned().unwrap_or_default();
         let what = Record::Event { kind: RecordKind::Repair, fields };
-        record(writer, vec![AssembledRecord { at: Timestamp::UNKNOWN, read, what }], source)?;
+        record(writer, vec![AssembledRecord { at: Timestamp::UNKNOWN, read, what }], surroundings)?;
     }
     Ok(turns)
 }
@@ -350,18 +358,29 @@ impl Reader<'_> {
     }
 }
 
-fn record(writer: &mut Writer, made: Vec<AssembledRecord>, source: &Source) -> Result<u64, StoreError> {
+fn record(
+    writer: &mut Writer,
+    made: Vec<AssembledRecord>,
+    surroundings: &Surroundings<'_>,
+) -> Result<u64, StoreError> {
     let turns = made.iter().filter(|made| matches!(made.what, Record::Turn { .. })).count();
-    let entries: Vec<NewRecord> = made.into_iter().map(|made| entry(made, source)).collect();
+    let (entries, memories): (Vec<NewRecord>, Vec<Option<PackedMemory>>) =
+        made.into_iter().map(|made| entry(made, surroundings.source)).unzip();
     writer.append(&entries)?;
+    // Only once its pieces are there.
+    if let Some(packed) = memories.into_iter().flatten().next_back() {
+        writer.note_memory(surroundings.past().to_note(packed));
+    }
     Ok(turns as u64)
 }
 
-fn entry(made: AssembledRecord, source: &Source) -> NewRecord {
+/// The record, and of a turn whose memory is another one than that of the turn before, that.
+fn entry(made: AssembledRecord, source: &Source) -> (NewRecord, Option<PackedMemory>) {
     let at = if made.at.is_known() { made.at } else { clock::fine_stamp(clock::now()) };
     match made.what {
-        Record::Turn { turn, message, tokens, reason } => {
-            let entry = NewRecord::new(RecordKind::Turn, at).holding(encode(&turn));
+        Record::Turn { turn, message, tokens, reason, known } => {
+            let (encoded, memory) = encode_new(&turn, &known);
+            let entry = NewRecord::new(RecordKind::Turn, at).holding(encoded);
             // The place that was read up to is in the record itself, so that no kill comes between the two.
             let header = Header {
                 stream: source.stream.clone(),
@@ -373,12 +392,12 @@ fn entry(made: AssembledRecord, source: &Source) -> NewRecord {
                 read: Some(made.read),
                 ..entry.header
             };
-            NewRecord { header, ..entry }
+            (NewRecord { header, ..entry }, memory)
         }
         Record::Event { kind, fields } => {
             let entry = NewRecord::new(kind, at).holding(encode_fields(&fields));
             let header = Header { stream: source.stream.clone(), read: Some(made.read), ..entry.header };
-            NewRecord { header, ..entry }
+            (NewRecord { header, ..entry }, None)
         }
     }
 }

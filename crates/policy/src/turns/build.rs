@@ -1,10 +1,11 @@
 //! A turn from its lines.
 
-use super::{OpenTurn, Record, Returned, outcome};
+use super::{OpenTurn, Record, Returned, TurnMemory, outcome};
 use plimsoll_domain::Turn;
 use plimsoll_domain::digest::sha256;
 use plimsoll_domain::log_line::Tokens;
 use plimsoll_domain::text::{clip, json_value};
+use plimsoll_domain::turn::record::Known;
 use plimsoll_domain::turn::{CallOutcome, Failure, ToolCall, outline};
 use plimsoll_protocol::recording::ToolResult;
 use plimsoll_protocol::transcript::Usage;
@@ -13,16 +14,17 @@ use serde_json::{Map, Value, json};
 /// How much of what came back is in the result, in letters.
 const PREVIEW: usize = 200;
 
-pub(super) fn turn(
-    number: u64,
-    open: OpenTurn,
-    setting: &Map<String, Value>,
-    memory: Map<String, Value>,
-) -> Record {
+pub(super) fn turn(number: u64, open: OpenTurn, setting: &Map<String, Value>, memory: TurnMemory) -> Record {
+    let (memory, packed) = match memory {
+        TurnMemory::Whole(memory) => (memory, None),
+        TurnMemory::AsBefore(packed) => (Map::new(), Some(packed)),
+    };
     let outline = outline(&open.blocks);
     let failure = outcome::failure(&open, &outline.text);
     let calls: Vec<ToolCall> = open.calls.iter().map(|call| tool_call(call, &open)).collect();
     let outcomes: Vec<CallOutcome> = calls.iter().map(call_outcome).collect();
+    let results = outcomes.iter().map(|outcome| outcome.blob.clone()).collect();
+    let known = Known { results, memory: packed, is_as_outlined: true };
     let prints = open
         .calls
         .iter()
@@ -44,7 +46,7 @@ pub(super) fn turn(
             Turn::success(number, open.blocks, outline.program, result, prints, calls, memory, ext)
         }
     };
-    Record::Turn { turn: Box::new(turn), message, tokens, reason }
+    Record::Turn { turn: Box::new(turn), message, tokens, reason, known }
 }
 
 fn tool_call((id, name, args): &(String, String, Value), open: &OpenTurn) -> ToolCall {

@@ -1,9 +1,9 @@
 //! Lines in every order in which a client may write them.
 #![expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
 
-use super::{AssembledRecord, Assembler, EndOfInput, Record, Remembered};
+use super::{AssembledRecord, Assembler, EndOfInput, Record, Remembered, TurnMemory};
 
-const NONE: Remembered<'static> = Remembered(&|_| Map::new());
+const NONE: Remembered<'static> = Remembered(&|_| TurnMemory::Whole(Map::new()));
 use plimsoll_protocol::recording::TranscriptLine;
 use serde_json::{Map, Value, json};
 

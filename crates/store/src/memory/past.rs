@@ -1,17 +1,24 @@
 //! The memory at earlier moments: a turn records what the memory held when the turn ended.
 
 use super::snapshot::{self, Place, Replay, Snapshot};
-use super::{Change, exists, load, log, newest};
+use super::{Change, as_of, exists, log, newest, steps};
+use crate::turn_log::{Head, NotedMemory};
 use crate::{Project, StoreError, clock};
+use chrono::{DateTime, Utc};
 use plimsoll_domain::Timestamp;
 use plimsoll_domain::memory::Memory;
+use plimsoll_domain::turn::record::PackedMemory;
+use std::cell::OnceCell;
 
 /// The memory at any moment, looked up as it is asked for.
 #[derive(Debug, Default)]
 pub struct Past {
-    now: Option<Memory>,
-    newest_at: Timestamp,
     project: Option<Project>,
+    head: Option<Head>,
+    newest_at: Timestamp,
+    /// How many answers of models have been counted.
+    steps: u64,
+    now: OnceCell<Option<Memory>>,
     stretch: Option<Stretch>,
 }
 
@@ -32,17 +39,44 @@ impl Past {
         if !exists(project) {
             return Past::default();
         }
+        let head = log(project).head();
         // The head knows; without it the log's end says so.
-        let newest_at = log(project).head().map(|head| head.at).or_else(|| Some(newest(project).ok()??.at));
+        let newest_at = head.as_ref().map(|head| head.at.clone()).or_else(|| Some(newest(project).ok()??.at));
         let newest_at = newest_at.unwrap_or_default();
-        Past { now: load(project).ok(), newest_at, project: Some(project.clone()), ..Past::default() }
+        Past {
+            project: Some(project.clone()),
+            head,
+            newest_at,
+            steps: steps::count(project),
+            ..Past::default()
+        }
+    }
+
+    fn now(&self) -> Option<&Memory> {
+        let load = || as_of(self.project.as_ref()?, self.head.as_ref(), self.steps).ok();
+        self.now.get_or_init(load).as_ref()
+    }
+
+    /// The memory at a moment as the turn before has it, if nothing was written since; then the memory itself need not be read.
+    pub fn as_before(&self, moment: &Timestamp, noted: &NotedMemory) -> Option<String> {
+        let is_same = self.head.as_ref().is_some_and(|head| head.link == noted.link);
+        let is_now = is_same && is_by(&self.newest_at, clock::moment(moment)?);
+        let answers = self.steps.checked_sub(noted.steps)?;
+        is_now.then(|| noted.packed.at_step(noted.packed.step + answers))
+    }
+
+    /// What the next turn may keep of the memory of this one: nothing, if it is that of an earlier moment.
+    pub fn to_note(&self, packed: PackedMemory) -> Option<NotedMemory> {
+        let link = self.head.as_ref()?.link.clone();
+        let is_now = self.now().is_some_and(|now| (now.rev, now.step) == (packed.rev, packed.step));
+        is_now.then_some(NotedMemory { link, steps: self.steps, packed, pieces: None })
     }
 
     /// The memory at a moment (RFC 3339); none if there was no memory then.
     pub fn at(&mut self, moment: &Timestamp) -> Option<Memory> {
-        let now = self.now.as_ref()?;
+        let now = self.now()?;
         let asked = clock::moment(moment)?;
-        let is_by_then = |at: &Timestamp| clock::moment(at).is_some_and(|at| at <= asked);
+        let is_by_then = |at: &Timestamp| is_by(at, asked);
         if is_by_then(&self.newest_at) {
             return Some(now.clone());
         }
@@ -53,6 +87,11 @@ impl Past {
         }
         self.stretch.as_mut()?.at(project, is_by_then)
     }
+}
+
+/// True for a time that is not after a moment.
+fn is_by(at: &Timestamp, moment: DateTime<Utc>) -> bool {
+    clock::moment(at).is_some_and(|at| at <= moment)
 }
 
 impl Stretch {
@@ -108,7 +147,7 @@ fn changes(mut replay: Replay<'_>) -> Result<Vec<(Change, Place)>, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::change;
+    use crate::memory::{change, load};
     use crate::{Durability, disk};
     use plimsoll_domain::memory::{Op, Register};
     use std::time::Duration;

@@ -172,12 +172,13 @@ fn path(project: &Project, session_id: &SessionId) -> Option<PathBuf> {
 pub fn is_as_told(project: &Project, session_id: &SessionId, stream: &str, most_calls: u32) -> bool {
     let seen = seen(project, session_id);
     let (Some(told), Some(sight)) = (&seen.told, seen.of(stream)) else { return false };
-    let calls = u64::from(sight.calls) + steps::own(project, session_id, told.steps) + 1;
+    let (own, next) = steps::own_and_next(project, session_id, told.steps);
+    let calls = u64::from(sight.calls) + own + 1;
     // A head without its log, or with another end than the log's, is none.
     let is_same =
         calls < u64::from(most_calls) && log(project).head().is_some_and(|head| head.link == told.link);
-    if is_same {
-        steps::add(project, session_id);
+    if let Some(next) = next.filter(|_| is_same) {
+        next.add(session_id);
     }
     is_same
 }

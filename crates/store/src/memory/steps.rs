@@ -4,8 +4,13 @@
 //! A mark has the length of [`MARK`], and begins like the id of its session. Whatever a kill or a power cut takes of the file
 //! costs the chunks a few steps of their age.
 
+#![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
+
 use crate::{Project, disk};
 use plimsoll_domain::SessionId;
+use rustix::fs::OFlags;
+use std::fs::File;
+use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
@@ -42,6 +47,30 @@ pub(super) fn count(project: &Project) -> u64 {
 /// How many of the answers after the first `since` ones were of a session.
 pub(super) fn own(project: &Project, session_id: &SessionId, since: u64) -> u64 {
     let Ok(Some((file, size))) = disk::open_sized(&path(project)) else { return 0 };
+    own_of(&file, size, session_id, since)
+}
+
+/// The same, and a place to count the answer that is coming.
+pub(super) fn own_and_next(project: &Project, session_id: &SessionId, since: u64) -> (u64, Option<Next>) {
+    let Ok(opened) = disk::open_or_make(&path(project), OFlags::RDWR | OFlags::APPEND) else {
+        return (0, None);
+    };
+    let size = u64::try_from(opened.stat.st_size).unwrap_or(0);
+    (own_of(&opened.file, size, session_id, since), Some(Next(opened.file)))
+}
+
+/// The place of the next mark.
+pub(super) struct Next(File);
+
+impl Next {
+    /// Counts an answer.
+    pub(super) fn add(mut self, session_id: &SessionId) {
+        // As in `add`.
+        let _ = self.0.write_all(&mark(session_id));
+    }
+}
+
+fn own_of(file: &File, size: u64, session_id: &SessionId, since: u64) -> u64 {
     let marks = (size / MARK).saturating_sub(since);
     if marks > MOST {
         return marks;

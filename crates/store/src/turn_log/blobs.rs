@@ -16,6 +16,11 @@ pub(super) fn get(folder: &Path, hash: &str) -> Option<Vec<u8>> {
     disk::read(&path).ok().flatten().or_else(|| packed::piece(&path))
 }
 
+/// What the folder is known by: a piece that is put there or taken away changes it.
+pub(super) fn folder_version(folder: &Path) -> Option<String> {
+    disk::folder_version(folder)
+}
+
 /// Puts pieces in place before they are named anywhere; answers whether there were any to put. Those that are there and
 /// sound are left alone. On the disk they are when their volume is.
 pub(super) fn put<'b>(

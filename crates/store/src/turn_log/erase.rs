@@ -21,6 +21,8 @@ impl TurnLog {
             return Ok(0);
         }
         writer.append(&[NewRecord::event(RecordKind::Erase, &json!({"seqs": seqs}))])?;
+        // What a turn held is in the head, too.
+        writer.note_memory(None);
         // Whatever happens from here on, the log says what was meant to go. The lock is kept to the end.
         writer.settle()?;
         // No other process has the lock.

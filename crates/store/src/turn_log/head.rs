@@ -5,6 +5,7 @@ use crate::{Durability, StoreError, disk, sessions};
 use plimsoll_domain::Timestamp;
 use plimsoll_domain::format::Format;
 use plimsoll_domain::log_line::Header;
+use plimsoll_domain::turn::record::PackedMemory;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,6 +31,23 @@ pub struct Head {
     /// What a power cut may still take; none if all of it is on the disk.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsynced: Option<Unsynced>,
+    /// The working memory as the last turn has it. Whatever it names was there when the head was written: a head in doubt is
+    /// made anew, without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<NotedMemory>,
+}
+
+/// The working memory as the last turn has it: while nothing is written there, the next turn has the same.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NotedMemory {
+    /// The link of its log's last line.
+    pub link: String,
+    /// How many answers of models had been counted by then.
+    pub steps: u64,
+    /// As the turn's content has it.
+    pub packed: PackedMemory,
+    /// What the folder of large pieces is known by since the last one was put there: whoever takes one away changes it.
+    pub pieces: Option<String>,
 }
 
 /// The end of a log that was written and not put on the disk.

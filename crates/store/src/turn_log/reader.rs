@@ -43,9 +43,11 @@ impl Forwards {
     /// Opens a file at a place; one that is not there has no lines.
     pub fn open(path: &Path, from: LineStart) -> Result<Forwards, StoreError> {
         let file = match disk::open_sized(path)? {
-            Some((mut file, _)) => {
-                file.seek(SeekFrom::Start(from.offset)).map_err(io("read", path))?;
-                Some(BufReader::with_capacity(256 * 1024, file))
+            Some((mut file, size)) => {
+                if from.offset > 0 {
+                    file.seek(SeekFrom::Start(from.offset)).map_err(io("read", path))?;
+                }
+                Some(BufReader::with_capacity(capacity(size.saturating_sub(from.offset)), file))
             }
             None => None,
         };
@@ -56,7 +58,7 @@ impl Forwards {
 
     /// The lines of a file that is open at its start.
     pub(super) fn of(path: &Path, file: Option<(File, u64)>) -> Forwards {
-        let file = file.map(|(file, _)| BufReader::with_capacity(256 * 1024, file));
+        let file = file.map(|(file, size)| BufReader::with_capacity(capacity(size), file));
         let next = LineStart { line: 1, offset: 0 };
         let (longest, is_ours) = (door::longest_line(path), door::is_below_a_root(path));
         Forwards { path: path.to_owned(), file, next, longest, is_ours }
@@ -95,6 +97,11 @@ impl Forwards {
     pub fn buffer() -> RawLine {
         RawLine { place: LineStart::default(), bytes: Vec::new(), is_ended: false }
     }
+}
+
+/// How much is read at once, where so many bytes are left: a turn is a few KB.
+fn capacity(left: u64) -> usize {
+    usize::try_from(left).unwrap_or(usize::MAX).saturating_add(1).clamp(4 * 1024, 256 * 1024)
 }
 
 /// Goes to the line after the current one, keeping nothing of it; answers with how many bytes that were.

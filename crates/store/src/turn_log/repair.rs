@@ -8,8 +8,12 @@ use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
 
-/// How far the log goes, with its torn end moved aside, and what is to be said about it.
-pub(super) fn repair(log: &TurnLog) -> Result<(Head, Vec<NewRecord>), StoreError> {
+/// How far the log goes, with its torn end moved aside, and what is to be said about it. A head that was read before the lock
+/// was taken will do, if nothing was added in between.
+pub(super) fn repair(
+    log: &TurnLog,
+    read_before: Option<&Head>,
+) -> Result<(Head, Vec<NewRecord>), StoreError> {
     let size = match disk::size(&log.path()) {
         Some(size) => size,
         None => {
@@ -17,7 +21,10 @@ pub(super) fn repair(log: &TurnLog) -> Result<(Head, Vec<NewRecord>), StoreError
             disk::size(&log.path()).unwrap_or(0)
         }
     };
-    let known = Head::load(&log.head_path());
+    let known = match read_before.filter(|head| head.bytes == size && size > 0) {
+        Some(head) => Some(head.clone()),
+        None => Head::load(&log.head_path()),
+    };
     let is_in_doubt = known.as_ref().is_some_and(Head::is_in_doubt);
     // The same length counts as unharmed: reading the whole log at each event would cost too much; `verify` does.
     if let Some(head) = known.as_ref().filter(|head| head.bytes == size && !is_in_doubt) {

@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
 use super::head::MERGED;
-use super::{Head, NewRecord, TurnLog, Unsynced, blobs, pending, repair};
+use super::{Head, NewRecord, NotedMemory, TurnLog, Unsynced, blobs, pending, repair};
 use crate::lock::Lock;
 use crate::{Durability, StoreError, disk, io};
 use plimsoll_domain::log_line::{Header, line};
@@ -26,8 +26,16 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub(super) fn open(log: TurnLog, lock: Lock, durability: Durability) -> Result<Writer, StoreError> {
-        let (head, repairs) = repair::repair(&log)?;
+    pub(super) fn open(
+        log: TurnLog,
+        lock: Lock,
+        known: Option<&Head>,
+        durability: Durability,
+    ) -> Result<Writer, StoreError> {
+        let (mut head, repairs) = repair::repair(&log, known)?;
+        if log.noted_memory(&head).is_none() {
+            head.memory = None;
+        }
         let unsynced = head.unsynced.clone().unwrap_or(Unsynced { from: head.bytes, ..Unsynced::default() });
         // The head of a new log is on the disk before its lines are written, and then the first of them: else a power cut could
         // take the head's very name, and nobody would know which lines to doubt.
@@ -46,6 +54,11 @@ impl Writer {
     /// How far the log goes.
     pub fn head(&self) -> &Head {
         &self.head
+    }
+
+    /// Notes the working memory for the turn that comes next.
+    pub fn note_memory(&mut self, memory: Option<NotedMemory>) {
+        self.head.memory = memory;
     }
 
     /// Adds records in one write. After a failure the log is as it was.
@@ -125,7 +138,7 @@ impl Writer {
             None => self.settle(),
             Some(boot) => {
                 self.head.unsynced = Some(Unsynced { from: self.synced, boot, has_pieces: self.has_pieces });
-                self.head.save(&self.log.head_path(), Durability::Lazy)
+                self.save_head()
             }
         }
     }
@@ -146,6 +159,14 @@ impl Writer {
             sync_data(file.as_fd()).map_err(|error| io("sync", &self.log.path())(error.into()))?;
         }
         (self.synced, self.has_pieces) = (self.head.bytes, false);
+        self.save_head()
+    }
+
+    fn save_head(&mut self) -> Result<(), StoreError> {
+        // Since this one began, only it has put pieces there.
+        if let Some(noted) = &mut self.head.memory {
+            noted.pieces = blobs::folder_version(&self.log.blob_folder());
+        }
         self.head.save(&self.log.head_path(), Durability::Lazy)
     }
 }

@@ -10,6 +10,7 @@ mod common;
 mod crowd;
 mod damage;
 mod erasing;
+mod noted_memory;
 mod packed;
 mod places;
 mod power_cut;

@@ -19,7 +19,7 @@ fn records(numbers: Range<u64>) -> Vec<NewRecord> {
 }
 
 fn add_lazily(place: &Place, numbers: Range<u64>) {
-    let mut writer = place.log.write_lazily(TIMEOUT).unwrap();
+    let mut writer = place.log.write_lazily(None, TIMEOUT).unwrap();
     writer.append(&records(numbers)).unwrap();
     writer.close().unwrap();
 }
@@ -108,7 +108,7 @@ fn after_a_power_cut_every_record_is_there_once_and_the_log_is_whole() {
             let end = next + 1 + dice.below(4);
             match dice.below(3) {
                 // A hook that was killed before it could say how far the log goes.
-                0 => place.log.write_lazily(TIMEOUT).unwrap().append(&records(next..end)).unwrap(),
+                0 => place.log.write_lazily(None, TIMEOUT).unwrap().append(&records(next..end)).unwrap(),
                 _ => add_lazily(&place, next..end),
             }
             next = end;
@@ -153,7 +153,7 @@ fn a_log_is_believed_while_the_system_runs_and_checked_once_after_a_start() {
     assert!(unsynced.from > 0 && unsynced.has_pieces, "{unsynced:?}");
     // A kill is no power cut.
     let whole = place.bytes();
-    drop(place.log.write_lazily(TIMEOUT).unwrap());
+    drop(place.log.write_lazily(None, TIMEOUT).unwrap());
     assert_eq!((place.bytes(), place.log.head().unwrap().unsynced), (whole.clone(), Some(unsynced)));
 
     let head = in_another_start(&fs::read(head_of(&place)).unwrap());
@@ -190,7 +190,7 @@ fn the_first_lines_of_a_log_are_put_on_the_disk_and_what_is_left_to_later_is_bou
     let much = prompt(&"x".repeat(3_000));
     let mut most = 0;
     for _ in 0..60 {
-        let mut writer = place.log.write_lazily(TIMEOUT).unwrap();
+        let mut writer = place.log.write_lazily(None, TIMEOUT).unwrap();
         writer.append(&vec![much.clone(); 50]).unwrap();
         writer.close().unwrap();
         let head = place.log.head().unwrap();

@@ -3,7 +3,7 @@
 use super::Target;
 use crate::seeds::{beginnings, texts};
 use plimsoll_domain::turn::record::{blobs_of, decode, decode_fields, encode, encode_fields};
-use plimsoll_policy::turns::{AssembledRecord, Assembler, EndOfInput, Record, Remembered};
+use plimsoll_policy::turns::{AssembledRecord, Assembler, EndOfInput, Record, Remembered, TurnMemory};
 use plimsoll_protocol::recording::{AgentNote, LineKind, TranscriptLine};
 use plimsoll_protocol::transcript::Line;
 use serde_json::{Map, Value, json};
@@ -66,7 +66,7 @@ fn same_records(whole: &[AssembledRecord], in_steps: &[AssembledRecord]) {
 
 /// What is made of all lines, and how many blocks the answers among them had.
 fn assembled(bytes: &[u8], take_often: bool) -> (Vec<AssembledRecord>, usize) {
-    let memory = |at: &str| Map::from_iter([("at".to_owned(), json!(at))]);
+    let memory = |at: &str| TurnMemory::Whole(Map::from_iter([("at".to_owned(), json!(at))]));
     let mut assembler = Assembler::after(0, "", 0, Map::new(), Remembered(&memory));
     let (mut made, mut blocks, mut at) = (Vec::new(), 0, 0);
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
