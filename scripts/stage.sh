@@ -37,8 +37,9 @@ conversation 50000 >"$STAGE/quiet.jsonl"
 conversation 66000 >"$STAGE/busier.jsonl"
 { cat "$STAGE/quiet.jsonl"; for number in 51 52 53 54 55 56 57 58 59 60; do result "$number" 606; done; } >"$STAGE/far.jsonl"
 { cat "$STAGE/quiet.jsonl"; answer 51 50500; result 51 12; } >"$STAGE/turn.jsonl"
-# After the last change of the memory, as nearly every turn is.
-{ cat "$STAGE/quiet.jsonl"; answer 51 50500; result 51 90; } | sed 's/11:45:51\.[0-9]*/11:46:00.500/' >"$STAGE/typical.jsonl"
+# After the last change of the memory, as nearly every turn is, and after another turn.
+{ cat "$STAGE/quiet.jsonl"; answer 51 50500; result 51 12; } | sed 's/11:45:51\.[0-9]*/11:46:00.500/' >"$STAGE/earlier.jsonl"
+{ cat "$STAGE/earlier.jsonl"; answer 52 51000; result 52 90; } | sed 's/11:45:52\.[0-9]*/11:46:01.500/' >"$STAGE/typical.jsonl"
 for megabytes in 1 500; do
   truncate -s "${megabytes}M" "$STAGE/$megabytes-mb.jsonl"
   { echo; cat "$STAGE/quiet.jsonl"; } >>"$STAGE/$megabytes-mb.jsonl"
@@ -50,7 +51,8 @@ batch() { # transcript, tool's answer, its number
 }
 for name in quiet busier turn far 1-mb 500-mb; do batch "$name.jsonl" "ok" >"$STAGE/$name.json"; done
 batch turn.jsonl "ok" 51 >"$STAGE/turn.json"
-batch typical.jsonl "$(text 90)" 51 >"$STAGE/typical.json"
+batch earlier.jsonl "ok" 51 >"$STAGE/earlier.json"
+batch typical.jsonl "$(text 90)" 52 >"$STAGE/typical.json"
 batch quiet.jsonl "$(text 1500)" >"$STAGE/large.json"
 printf '{"session_id":"%s","transcript_path":"%s","cwd":"%s","hook_event_name":"SessionStart","source":"startup"}\n' \
   "$SESSION" "$STAGE/quiet.jsonl" "$STAGE/project" >"$STAGE/start.json"
