@@ -1,10 +1,82 @@
 //! The rules against a simple model: workers and mergers that die, freeze and come back too late, in orders by chance.
+//!
+//! One suite for both boards: here for the board in memory, which the local run keeps; the tests of `plimsoll-fleet` take this file
+//! for the one in PostgreSQL.
 
 use super::*;
+use crate::plan::Item;
 
-/// Runs, and what happens in each: a hundred thousand steps in all.
-const RUNS: u64 = 200;
-const STEPS: u32 = 500;
+/// A board, wherever it is kept. The moment is the one clock of the board.
+pub(crate) trait Kept {
+    fn claim(&mut self, worker: &str, now: Moment) -> Option<Claim>;
+    fn renew(&mut self, claim: Claim, now: Moment) -> Result<(), Fenced>;
+    fn offer(&mut self, claim: Claim, commit: &str) -> Result<(), Fenced>;
+    fn give_back(&mut self, claim: Claim) -> Result<(), Fenced>;
+    fn fail(&mut self, claim: Claim, reason: &str) -> Result<(), Fenced>;
+    fn set_aside(&mut self, claim: Claim, reason: Aside) -> Result<(), Fenced>;
+    fn become_merger(&mut self, name: &str, now: Moment) -> Option<u64>;
+    fn settle(&mut self, target: &[String]) -> Vec<usize>;
+    fn offered(&mut self) -> Vec<usize>;
+    fn land(&mut self, merger: u64, item: usize, commit: &str) -> Result<(), Fenced>;
+    fn nothing_to_do(&mut self, merger: u64, item: usize) -> Result<(), Fenced>;
+    fn refuse(&mut self, merger: u64, item: usize, note: &str) -> Result<(), Fenced>;
+    fn pause(&mut self, now: Moment, until: Moment);
+    fn reopen(&mut self, item: usize) -> bool;
+    fn outlook(&mut self, now: Moment) -> Outlook;
+    /// All of it, as it is.
+    fn board(&mut self) -> Board;
+}
+
+impl Kept for Board {
+    fn claim(&mut self, worker: &str, now: Moment) -> Option<Claim> {
+        claim(self, worker, now)
+    }
+    fn renew(&mut self, claim: Claim, now: Moment) -> Result<(), Fenced> {
+        renew(self, claim, now)
+    }
+    fn offer(&mut self, claim: Claim, commit: &str) -> Result<(), Fenced> {
+        offer(self, claim, commit)
+    }
+    fn give_back(&mut self, claim: Claim) -> Result<(), Fenced> {
+        give_back(self, claim)
+    }
+    fn fail(&mut self, claim: Claim, reason: &str) -> Result<(), Fenced> {
+        fail(self, claim, reason)
+    }
+    fn set_aside(&mut self, claim: Claim, reason: Aside) -> Result<(), Fenced> {
+        set_aside(self, claim, reason)
+    }
+    fn become_merger(&mut self, name: &str, now: Moment) -> Option<u64> {
+        become_merger(self, name, now)
+    }
+    fn settle(&mut self, target: &[String]) -> Vec<usize> {
+        settle(self, |commit| target.iter().any(|known| known == commit))
+    }
+    fn offered(&mut self) -> Vec<usize> {
+        offered(self)
+    }
+    fn land(&mut self, merger: u64, item: usize, commit: &str) -> Result<(), Fenced> {
+        land(self, merger, item, commit)
+    }
+    fn nothing_to_do(&mut self, merger: u64, item: usize) -> Result<(), Fenced> {
+        nothing_to_do(self, merger, item)
+    }
+    fn refuse(&mut self, merger: u64, item: usize, note: &str) -> Result<(), Fenced> {
+        refuse(self, merger, item, note)
+    }
+    fn pause(&mut self, _now: Moment, until: Moment) {
+        pause(self, until);
+    }
+    fn reopen(&mut self, item: usize) -> bool {
+        reopen(self, item)
+    }
+    fn outlook(&mut self, now: Moment) -> Outlook {
+        outlook(self, now)
+    }
+    fn board(&mut self) -> Board {
+        self.clone()
+    }
+}
 
 /// Numbers by chance, the same for the same seed.
 struct Chance(u64);
@@ -34,8 +106,10 @@ enum Merger {
     Written { end: usize, commits: Vec<String> },
 }
 
-struct World {
+pub(crate) struct World<K> {
     chance: Chance,
+    kept: K,
+    /// What it was after the last step.
     board: Board,
     now: Moment,
     /// The target's commits.
@@ -48,19 +122,29 @@ struct World {
     commits: usize,
 }
 
-impl World {
-    fn new(seed: u64) -> World {
+/// A plan by chance: items that need earlier ones, and that touch the same places.
+fn items(chance: &mut Chance) -> Vec<Item> {
+    let count = 4 + chance.below(8);
+    let item = |place: usize| {
+        let needs = (1..=place).filter(|_| chance.one_in(4)).map(|need| format!("after: {need}"));
+        let needs: Vec<String> = needs.collect();
+        let areas = ["src", "src/a", "docs"].iter().filter(|_| chance.one_in(4));
+        let areas = areas.map(|area| format!("area: {area}"));
+        let properties: Vec<String> = needs.into_iter().chain(areas).collect();
+        let text = format!("item {place} ({})", properties.join(", "));
+        Item { done: false, text, lines: None, model: None }
+    };
+    (0..count).map(item).collect()
+}
+
+impl<K: Kept> World<K> {
+    pub(crate) fn new(seed: u64, keep: impl FnOnce(&[Item]) -> K) -> World<K> {
         let mut chance = Chance(seed);
-        let mut items = Vec::new();
-        for place in 0..4 + chance.below(8) {
-            let needs = (0..place).filter(|_| chance.one_in(4)).collect();
-            let areas = ["", "src", "src/a", "docs"][1..].iter().filter(|_| chance.one_in(4));
-            let areas = areas.map(|area| (*area).to_owned()).collect();
-            items.push(BoardItem { text: format!("item {place}"), needs, areas, ..BoardItem::default() });
-        }
+        let mut kept = keep(&items(&mut chance));
         World {
+            board: kept.board(),
             chance,
-            board: Board { items, ..Board::default() },
+            kept,
             now: 0,
             target: vec!["first".to_owned()],
             workers: vec![None; 3],
@@ -76,17 +160,25 @@ impl World {
         format!("{item}:{}", self.commits)
     }
 
-    fn step(&mut self) {
+    /// One thing happens, and everything that has to hold is looked at.
+    pub(crate) fn step(&mut self, words: &str) {
+        let before = self.board.clone();
+        self.act();
+        self.board = self.kept.board();
+        self.hold(&before, words);
+    }
+
+    fn act(&mut self) {
         match self.chance.below(12) {
             0..4 => self.work(),
             4 => self.haunt(),
             5..9 => self.merge(),
             9 => self.now += self.chance.below(LEASE as usize) as Moment,
             10 if self.chance.one_in(6) => self.target.push("the user's".to_owned()),
-            10 if self.chance.one_in(6) => pause(&mut self.board, self.now + LEASE),
+            10 if self.chance.one_in(6) => self.kept.pause(self.now, self.now + LEASE),
             _ if self.chance.one_in(4) => {
                 let item = self.chance.below(self.board.items.len());
-                reopen(&mut self.board, item);
+                self.kept.reopen(item);
             }
             _ => {}
         }
@@ -95,25 +187,25 @@ impl World {
     fn work(&mut self) {
         let who = self.chance.below(self.workers.len());
         let Some(mine) = self.workers[who] else {
-            self.workers[who] = claim(&mut self.board, &format!("worker {who}"), self.now);
+            self.workers[who] = self.kept.claim(&format!("worker {who}"), self.now);
             return;
         };
         let has_failed = self.chance.one_in(3);
-        let board = &mut self.board;
+        let kept = &mut self.kept;
         let said = match self.chance.below(10) {
-            0..4 => renew(board, mine, self.now),
+            0..4 => kept.renew(mine, self.now),
             4..7 => {
                 let branch = format!("branch {} {}", mine.item, mine.epoch);
                 self.workers[who] = None;
-                offer(board, mine, &branch)
+                kept.offer(mine, &branch)
             }
             7 => {
                 self.workers[who] = None;
-                if has_failed { fail(board, mine, "stuck") } else { give_back(board, mine) }
+                if has_failed { kept.fail(mine, "stuck") } else { kept.give_back(mine) }
             }
             8 => {
                 self.workers[who] = None;
-                set_aside(board, mine, Aside::Question("which?".to_owned()))
+                kept.set_aside(mine, Aside::Question("which?".to_owned()))
             }
             // It is given up for dead, or it freezes: nobody hears of it until it comes back.
             _ => {
@@ -137,15 +229,15 @@ impl World {
         let is_its_own = row.epoch == ghost.epoch && matches!(row.stage, Stage::Leased { .. });
         let how = self.chance.below(3);
         let said = match how {
-            0 => renew(&mut self.board, ghost, self.now),
-            1 => offer(&mut self.board, ghost, "late"),
-            _ => give_back(&mut self.board, ghost),
+            0 => self.kept.renew(ghost, self.now),
+            1 => self.kept.offer(ghost, "late"),
+            _ => self.kept.give_back(ghost),
         };
         // What is its own it may not keep where somebody else has begun something in the same place.
         assert!(is_its_own || said.is_err(), "{ghost:?} {row:?}");
         assert!(!is_its_own || said.is_ok() || how == 0, "{ghost:?} {row:?}");
         if said.is_err() {
-            assert_eq!(self.board.items[ghost.item], row);
+            assert_eq!(self.kept.board().items[ghost.item], row);
         }
     }
 
@@ -168,24 +260,23 @@ impl World {
     }
 
     fn observe(&mut self, who: usize) -> Merger {
-        let Some(epoch) = become_merger(&mut self.board, &format!("merger {who}"), self.now) else {
+        let Some(epoch) = self.kept.become_merger(&format!("merger {who}"), self.now) else {
             return Merger::Idle;
         };
-        let target = &self.target;
-        settle(&mut self.board, |commit| target.iter().any(|known| known == commit));
+        self.kept.settle(&self.target);
         Merger::Seen { epoch, end: self.target.len() }
     }
 
     fn write_down(&mut self, epoch: u64, end: usize) -> Merger {
         let mut commits = Vec::new();
-        for item in offered(&self.board) {
+        for item in self.kept.offered() {
             match self.chance.below(8) {
-                0 => drop(refuse(&mut self.board, epoch, item, "conflict")),
-                1 if nothing_to_do(&mut self.board, epoch, item).is_ok() => self.without_change.push(item),
+                0 => drop(self.kept.refuse(epoch, item, "conflict")),
+                1 if self.kept.nothing_to_do(epoch, item).is_ok() => self.without_change.push(item),
                 1 => {}
                 _ => {
                     let commit = self.commit(item);
-                    if land(&mut self.board, epoch, item, &commit).is_ok() {
+                    if self.kept.land(epoch, item, &commit).is_ok() {
                         commits.push(commit);
                     }
                 }
@@ -230,56 +321,69 @@ impl World {
         }
     }
 
-    /// Without any further trouble everything comes to its end.
-    fn end(&mut self) {
+    /// Without any further trouble everything comes to its end: how many items are merged, and how many set aside.
+    pub(crate) fn end(&mut self, words: &str) -> (usize, usize) {
+        let before = self.board.clone();
+        self.finish();
+        self.board = self.kept.board();
+        self.hold(&before, words);
+        let (mut merged, mut aside) = (0, 0);
+        for (item, row) in self.board.items.iter().enumerate() {
+            match &row.stage {
+                Stage::Merged => merged += 1,
+                Stage::Aside { .. } => aside += 1,
+                Stage::Open => {
+                    let waits = |need: &usize| self.board.items[*need].stage != Stage::Merged;
+                    assert!(row.needs.iter().any(waits), "{words}: item {item} is left");
+                }
+                Stage::Leased { .. } | Stage::Offered { .. } => panic!("{words}: item {item} is left"),
+            }
+        }
+        (merged, aside)
+    }
+
+    fn finish(&mut self) {
         for _ in 0..10_000 {
             self.now += 2 * LEASE;
-            match outlook(&self.board, self.now) {
+            match self.kept.outlook(self.now) {
                 Outlook::Done | Outlook::Stuck => return,
                 Outlook::Free => {
-                    let mine = claim(&mut self.board, "last", self.now).expect("it is free");
-                    offer(&mut self.board, mine, "branch").expect("nobody else is there");
+                    let mine = self.kept.claim("last", self.now).expect("it is free");
+                    self.kept.offer(mine, "branch").expect("nobody else is there");
                 }
                 Outlook::Busy => {
                     let Merger::Seen { epoch, .. } = self.observe(9) else { continue };
-                    for item in offered(&self.board) {
+                    for item in self.kept.offered() {
                         let commit = self.commit(item);
-                        land(&mut self.board, epoch, item, &commit).expect("the only merger");
+                        self.kept.land(epoch, item, &commit).expect("the only merger");
                         self.target.push(commit);
                     }
                     self.observe(9);
                 }
             }
         }
-        panic!("it does not end: {:#?}", self.board);
+        panic!("it does not end: {:#?}", self.kept.board());
     }
+}
+
+/// So many plans, and so many steps with each: how many items were merged and how many set aside in all.
+pub(crate) fn run<K: Kept>(plans: u64, steps: u32, mut keep: impl FnMut(&[Item]) -> K) -> (usize, usize) {
+    let (mut merged, mut aside) = (0, 0);
+    for seed in 0..plans {
+        let mut world = World::new(seed, &mut keep);
+        for step in 0..steps {
+            world.step(&format!("seed {seed}, step {step}"));
+        }
+        let ended = world.end(&format!("seed {seed}, at the end"));
+        (merged, aside) = (merged + ended.0, aside + ended.1);
+    }
+    (merged, aside)
 }
 
 #[test]
 fn whatever_comes_between_each_item_lands_once_or_is_set_aside_and_nothing_hangs() {
-    let (mut merged, mut aside) = (0, 0);
-    for seed in 0..RUNS {
-        let mut world = World::new(seed);
-        for step in 0..STEPS {
-            let before = world.board.clone();
-            world.step();
-            world.hold(&before, &format!("seed {seed}, step {step}"));
-        }
-        let before = world.board.clone();
-        world.end();
-        world.hold(&before, &format!("seed {seed}, at the end"));
-        for (item, row) in world.board.items.iter().enumerate() {
-            match &row.stage {
-                Stage::Merged => merged += 1,
-                Stage::Aside { .. } => aside += 1,
-                Stage::Open => {
-                    let waits = |need: &usize| world.board.items[*need].stage != Stage::Merged;
-                    assert!(row.needs.iter().any(waits), "seed {seed}: item {item} is left");
-                }
-                Stage::Leased { .. } | Stage::Offered { .. } => panic!("seed {seed}: item {item} is left"),
-            }
-        }
-    }
+    // A hundred thousand steps in all.
+    let (merged, aside) = run(200, 500, board);
     assert!(merged > 500 && aside > 50, "the runs show nothing: {merged} merged, {aside} aside");
 }
 
@@ -287,16 +391,17 @@ fn whatever_comes_between_each_item_lands_once_or_is_set_aside_and_nothing_hangs
 #[test]
 fn the_model_notices_a_rule_that_is_broken() {
     for broken in [0, 1] {
-        let mut world = World::new(1);
-        let mine = claim(&mut world.board, "w", 0).expect("an item");
-        offer(&mut world.board, mine, "branch").expect("mine");
-        let merger = become_merger(&mut world.board, "m", 0).expect("the only one");
+        let mut world = World::new(1, board);
+        let mine = world.kept.claim("w", 0).expect("an item");
+        world.kept.offer(mine, "branch").expect("mine");
+        let merger = world.kept.become_merger("m", 0).expect("the only one");
         if broken == 1 {
-            land(&mut world.board, merger, mine.item, "0:1").expect("the merger");
+            world.kept.land(merger, mine.item, "0:1").expect("the merger");
             world.target.push("0:1".to_owned());
         }
         world.target.push("0:2".to_owned());
         let before = world.board.clone();
+        world.board = world.kept.board();
         let seen = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.hold(&before, "broken")));
         assert!(seen.is_err(), "{broken}");
     }
