@@ -26,6 +26,9 @@ need() { # program, Debian package
 need_library() { # library, Debian package; for one that it does not find, the compiler says the bare name
   command -v cc >/dev/null && [ -e "$(cc -print-file-name="$1.so")" ] || missing+=("$2")
 }
+need_file() { # pattern of a program that Debian has outside of the PATH, Debian package
+  compgen -G "$1" >/dev/null || missing+=("$2")
+}
 # Each step prints how long it took.
 begun=$SECONDS name=""
 step() {
@@ -49,6 +52,10 @@ linux_tools() {
   # Claude Code's sandbox needs these.
   need bwrap bubblewrap
   need socat socat
+  # The fleet's board is tested against these, which the tests start themselves.
+  need_file '/usr/lib/postgresql/*/bin/postgres' postgresql
+  need_file '/usr/sbin/pgbouncer' pgbouncer
+  need openssl openssl
   need_library libjq libjq-dev
   need_library libonig libonig-dev
   [ ${#missing[@]} = 0 ] || scripts/debian.sh "${missing[@]}"

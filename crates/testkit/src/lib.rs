@@ -19,6 +19,7 @@ pub mod linear;
 #[cfg(feature = "night")]
 pub mod night;
 mod places;
+pub mod postgres;
 mod process_group;
 #[cfg(feature = "replay")]
 pub mod replay;

@@ -1,0 +1,307 @@
+//! Debian's PostgreSQL and PgBouncer in a temporary folder: on a socket there, and on 127.0.0.1 with TLS if it is asked for.
+//!
+//! They refuse to run as root, so root starts them as the user `postgres`, whom Debian's package makes. They end with the test,
+//! also when it is killed: the system tells them that their parent is gone.
+
+use crate::tool;
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long a server may take to begin or to end, on a machine that has much to do.
+const LIMIT: Duration = Duration::from_secs(60);
+/// The role, and its password over TCP; on the socket nobody is asked.
+pub const ROLE: &str = "captain";
+/// Its password.
+pub const PASSWORD: &str = "pass:word%of@the/captain";
+
+/// How a server is set up.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Setup {
+    /// Lines of `postgresql.conf`.
+    pub settings: &'static str,
+    /// TLS, with a certificate for `localhost` by an authority of the test's own.
+    pub has_tls: bool,
+    /// Without TLS nobody comes in over TCP.
+    pub demands_tls: bool,
+}
+
+/// A server.
+#[derive(Debug)]
+pub struct Postgres {
+    folder: TempDir,
+    programs: PathBuf,
+    user: Option<User>,
+    port: u16,
+    server: Process,
+}
+
+impl Postgres {
+    /// Makes a cluster and starts its server.
+    pub fn start(setup: Setup) -> Postgres {
+        let folder = tempfile::Builder::new().prefix("pg").tempdir().expect("a temporary folder");
+        let user = User::find();
+        hand_over(folder.path(), user.as_ref());
+        let programs = programs();
+        let port = free_port();
+        let password = folder.path().join("password");
+        fs::write(&password, PASSWORD).expect("a password file");
+        hand_over(&password, user.as_ref());
+        let data = folder.path().join("data");
+        let mut init = command(user.as_ref(), &programs.join("initdb"), folder.path());
+        init.arg("-D").arg(&data).args(["-U", ROLE, "-A", "scram-sha-256", "--no-sync", "-E", "UTF8"]);
+        init.arg("--locale=C").arg("--pwfile").arg(&password);
+        tool::run(&mut init, LIMIT).unwrap_or_else(|error| panic!("initdb: {error}"));
+        configure(folder.path(), port, setup, user.as_ref());
+        let server = run_server(&programs, user.as_ref(), folder.path());
+        Postgres { folder, programs, user, port, server }
+    }
+
+    /// The port on 127.0.0.1, also a part of the socket's name.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The folder of the socket, in which the role needs no password.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The address by way of the socket.
+    pub fn socket(&self) -> String {
+        format!("host={} port={} user={ROLE} dbname=postgres", self.folder().display(), self.port)
+    }
+
+    /// The address by way of TCP, with the password.
+    pub fn address(&self) -> String {
+        format!("host=localhost port={} user={ROLE} password='{PASSWORD}' dbname=postgres", self.port)
+    }
+
+    /// The certificate of the authority.
+    pub fn root_certificate(&self) -> PathBuf {
+        self.folder().join("ca.crt")
+    }
+
+    /// The same as `pg_ctl restart -m immediate`: the server ends without a word to anybody, and recovers.
+    pub fn restart_immediately(&mut self) {
+        self.server.end(Signal::QUIT);
+        self.server = run_server(&self.programs, self.user.as_ref(), self.folder.path());
+    }
+
+    /// PgBouncer before it, with one server connection for each transaction.
+    pub fn bouncer(&self) -> Bouncer {
+        let folder = tempfile::Builder::new().prefix("pgb").tempdir().expect("a temporary folder");
+        let port = free_port();
+        let users = folder.path().join("users.txt");
+        fs::write(&users, format!("\"{ROLE}\" \"{PASSWORD}\"\n")).expect("a file of users");
+        let path = folder.path().join("pgbouncer.ini");
+        let settings = format!(
+            "[databases]\n* = host={} port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
+             unix_socket_dir =\nauth_type = scram-sha-256\nauth_file = {}\npool_mode = transaction\n\
+             default_pool_size = 3\nmax_client_conn = 200\n",
+            self.folder().display(),
+            self.port,
+            users.display()
+        );
+        fs::write(&path, settings).expect("PgBouncer's settings");
+        for path in [folder.path(), &users, &path] {
+            hand_over(path, self.user.as_ref());
+        }
+        let program = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].into_iter().map(Path::new);
+        let program = program.into_iter().find(|path| path.exists()).expect("Debian's pgbouncer");
+        let mut command = command(self.user.as_ref(), program, folder.path());
+        let process = Process::start(command.arg("-q").arg(&path), folder.path());
+        let bouncer = Bouncer { port, process, _folder: folder };
+        bouncer.process.await_until(|| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+        bouncer
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        // Its connections are ended, and it writes what it has.
+        self.server.end(Signal::INT);
+    }
+}
+
+/// A PgBouncer.
+#[derive(Debug)]
+pub struct Bouncer {
+    port: u16,
+    process: Process,
+    _folder: TempDir,
+}
+
+impl Bouncer {
+    /// The address by way of it.
+    pub fn address(&self) -> String {
+        format!("host=127.0.0.1 port={} user={ROLE} password='{PASSWORD}' dbname=postgres", self.port)
+    }
+}
+
+impl Drop for Bouncer {
+    fn drop(&mut self) {
+        self.process.end(Signal::TERM);
+    }
+}
+
+/// A program of ours that runs until it is told to end.
+#[derive(Debug)]
+struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    fn start(command: &mut Command, folder: &Path) -> Process {
+        let log = folder.join("log");
+        let file = fs::OpenOptions::new().create(true).append(true).open(&log).expect("a log");
+        let other = file.try_clone().expect("a second handle");
+        let child = command.stdin(Stdio::null()).stdout(file).stderr(other).spawn();
+        Process { child: child.expect("a server's process"), log }
+    }
+
+    fn await_until(&self, is_ready: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !is_ready() {
+            let log = || fs::read_to_string(&self.log).unwrap_or_default();
+            assert!(begun.elapsed() < LIMIT, "it does not begin: {}", log());
+            sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn end(&mut self, how: Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a process");
+        if matches!(self.child.try_wait(), Ok(Some(_))) || kill_process(pid, how).is_err() {
+            return;
+        }
+        let begun = Instant::now();
+        while !matches!(self.child.try_wait(), Ok(Some(_))) {
+            if begun.elapsed() > LIMIT {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                return;
+            }
+            sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// Who runs the servers where root may not.
+#[derive(Debug)]
+struct User {
+    number: u32,
+    group: u32,
+}
+
+impl User {
+    /// None if whoever runs the test is not root.
+    fn find() -> Option<User> {
+        if !geteuid().is_root() {
+            return None;
+        }
+        let users = fs::read_to_string("/etc/passwd").expect("the list of users");
+        let user = users.lines().find_map(|line| {
+            let mut fields = line.strip_prefix("postgres:")?.split(':').skip(1);
+            Some(User { number: fields.next()?.parse().ok()?, group: fields.next()?.parse().ok()? })
+        });
+        Some(user.expect("the user `postgres`, whom Debian's package makes"))
+    }
+}
+
+/// A program as that user; it ends when this thread does.
+fn command(user: Option<&User>, program: &Path, folder: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "INT"]);
+    if let Some(user) = user {
+        command.arg(format!("--reuid={}", user.number)).arg(format!("--regid={}", user.group));
+        command.arg("--clear-groups");
+    }
+    command.arg(program).current_dir(folder).env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
+    command
+}
+
+fn hand_over(path: &Path, user: Option<&User>) {
+    if let Some(user) = user {
+        chown(path, Some(user.number), Some(user.group)).expect("root may give files away");
+    }
+}
+
+/// The newest PostgreSQL of Debian's.
+fn programs() -> PathBuf {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let number = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok());
+    let newest = versions.map(|entry| entry.path()).max_by_key(number);
+    newest.expect("Debian's package `postgresql`").join("bin")
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    listener.local_addr().expect("its number").port()
+}
+
+fn configure(folder: &Path, port: u16, setup: Setup, user: Option<&User>) {
+    let Setup { settings, has_tls, demands_tls } = setup;
+    let mut text = format!(
+        "port = {port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = '{0}'\nmax_connections = 100\n\
+         shared_buffers = 64MB\nlog_line_prefix = '%m [%p] '\n",
+        folder.display()
+    );
+    // What the system has is what an immediate restart finds: only the loss of the machine is not tested.
+    if !settings.contains("fsync") {
+        text.push_str("fsync = off\n");
+    }
+    if has_tls {
+        make_certificates(folder, user);
+        text.push_str(&format!(
+            "ssl = on\nssl_cert_file = '{0}/server.crt'\nssl_key_file = '{0}/server.key'\n",
+            folder.display()
+        ));
+    }
+    text.push_str(settings);
+    let data = folder.join("data");
+    fs::write(data.join("postgresql.conf"), text).expect("postgresql.conf");
+    let kind = if demands_tls { "hostssl" } else { "host" };
+    let who = format!("local all all trust\n{kind} all all 127.0.0.1/32 scram-sha-256\n");
+    fs::write(data.join("pg_hba.conf"), who).expect("pg_hba.conf");
+}
+
+/// An authority `ca`, and by it a certificate `server` for this computer.
+fn make_certificates(folder: &Path, user: Option<&User>) {
+    const KEY: &str = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+    let lines = [
+        format!("openssl req -x509 {KEY} -keyout ca.key -out ca.crt -days 2 -subj /CN=authority"),
+        format!("openssl req -new {KEY} -keyout server.key -out server.csr -subj /CN=localhost"),
+        "printf 'subjectAltName = DNS:localhost, IP:127.0.0.1\\n' >names".to_owned(),
+        "openssl x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile names -out server.crt"
+            .to_owned(),
+    ];
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &lines.join(" && ")]).current_dir(folder);
+    tool::run(&mut shell, LIMIT).unwrap_or_else(|error| panic!("openssl: {error}"));
+    let key = folder.join("server.key");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("our own file");
+    for path in [key, folder.join("server.crt")] {
+        hand_over(&path, user);
+    }
+}
+
+fn run_server(programs: &Path, user: Option<&User>, folder: &Path) -> Process {
+    let data = folder.join("data");
+    let mut command = command(user, &programs.join("postgres"), folder);
+    let server = Process::start(command.arg("-D").arg(&data), folder);
+    // Its own word for that it takes connections.
+    let is_ready = || {
+        let said = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
+        let pid = server.child.id().to_string();
+        said.lines().next() == Some(&pid) && said.lines().any(|line| line.trim_end() == "ready")
+    };
+    server.await_until(is_ready);
+    server
+}
