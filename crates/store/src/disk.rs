@@ -370,6 +370,11 @@ pub fn is_file(path: &Path) -> bool {
     door::reach(path).is_some_and(|stat| kind(&stat).is_file())
 }
 
+/// True when others than its owner may do anything with what is at the path: no place for a secret.
+pub fn is_open_to_others(path: &Path) -> bool {
+    door::reach(path).is_some_and(|stat| plimsoll_system::files::mode_bits(stat.st_mode) & 0o077 != 0)
+}
+
 /// True when a link is at the path, wherever it leads.
 pub fn is_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_symlink())

@@ -67,6 +67,8 @@ fn the_hook_programs_link_a_short_committed_list() {
         "tempfile",
         "indicatif",
         "plimsoll-scripted-model",
+        "plimsoll-fleet",
+        "postgres",
     ] {
         assert!(!linked.contains(heavy), "{heavy} has no place in a hook");
     }
@@ -99,6 +101,20 @@ fn only_the_optional_programs_link_a_network_client() {
         let linked = linked_by(package);
         let lost: Vec<_> = NETWORK.iter().chain(parts).filter(|name| !linked.contains(**name)).collect();
         assert!(lost.is_empty(), "they have other names now: {lost:?}");
+    }
+    const DATABASE: [&str; 4] = ["plimsoll-fleet", "postgres", "tokio-postgres", "tokio-postgres-rustls"];
+    for package in
+        ["plimsoll", "plimsoll-cli", "plimsoll-hooks", "plimsoll-mcp", "plimsoll-linear", "plimsoll-otel"]
+    {
+        let linked = linked_by(package);
+        let wrong: Vec<_> = DATABASE.iter().filter(|name| linked.contains(**name)).collect();
+        assert!(wrong.is_empty(), "{package} links {wrong:?}");
+    }
+    let linked = linked_by("plimsoll-fleet");
+    let lost: Vec<_> = DATABASE.iter().filter(|name| !linked.contains(**name)).collect();
+    assert!(lost.is_empty(), "they have other names now: {lost:?}");
+    for others in ["plimsoll-transport", "ureq", "openssl", "aws-lc-rs", "plimsoll-testkit"] {
+        assert!(!linked.contains(others), "plimsoll-fleet links {others}");
     }
     // One request after another, in threads of ours: neither gRPC nor a runtime.
     let linked = linked_by("plimsoll-otel");
@@ -152,7 +168,7 @@ fn ours(manifest: &str, headings: &[&str]) -> BTreeSet<String> {
 
 #[test]
 fn imports_go_one_way() {
-    let allowed: [(&str, &[&str]); 18] = [
+    let allowed: [(&str, &[&str]); 19] = [
         ("system", &[]),
         ("protocol", &[]),
         ("domain", &["protocol"]),
@@ -171,6 +187,8 @@ fn imports_go_one_way() {
         // The optional programs, which use the network.
         ("linear", &["domain", "policy", "store", "secrets", "linear-client", "flows"]),
         ("otel", &["domain", "policy", "store", "secrets", "transport", "flows"]),
+        // The board in a database; its program is still to come.
+        ("fleet", &["domain", "policy", "store"]),
         // The programs, each one call.
         ("plimsoll", &["cli", "hooks", "linear", "mcp", "otel"]),
         // Script in, answers out.

@@ -1,0 +1,280 @@
+//! What the database said, and what that means for whoever waits.
+
+use crate::found::{NotFound, URL};
+use crate::tls::TrustError;
+use plimsoll_policy::workers::Fenced;
+use postgres::error::SqlState;
+use std::error::Error;
+use std::path::PathBuf;
+
+/// Why something was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    /// Nothing says how the database is reached, or what does cannot be understood.
+    #[error(transparent)]
+    NotFound(#[from] NotFound),
+    /// No server can be trusted.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    /// The database. What was asked for may have happened all the same if the connection was lost.
+    #[error("cannot {doing} (PostgreSQL at {server}): {fault}")]
+    Database {
+        /// What was being done.
+        doing: &'static str,
+        /// Where.
+        server: String,
+        /// What was wrong.
+        fault: Fault,
+    },
+    /// Somebody else has taken it over.
+    #[error(transparent)]
+    Fenced(#[from] Fenced),
+    /// The database has no tables of ours.
+    #[error("the database at {0} has no fleet yet")]
+    NoSchema(String),
+    /// The tables are of another version than this program.
+    #[error("the database at {server} has tables of version {found}; this program knows version {known}")]
+    OtherSchema {
+        /// Where.
+        server: String,
+        /// What it has.
+        found: i32,
+        /// What we know.
+        known: i32,
+    },
+    /// Two fleets of one name.
+    #[error("there is a fleet with the name `{0}` already")]
+    NameTaken(String),
+    /// None of that name.
+    #[error("there is no fleet with the name `{0}`")]
+    NoPlan(String),
+    /// A fleet that is at work.
+    #[error("workers of the fleet `{name}` are at work: {workers}")]
+    AtWork {
+        /// The fleet.
+        name: String,
+        /// Who.
+        workers: String,
+    },
+    /// A plan of a shape that no board has.
+    #[error("a board has at most {0} items")]
+    TooManyItems(usize),
+}
+
+/// What was wrong with the database.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// Nobody answers.
+    #[error("it cannot be reached: {0}")]
+    Unreachable(String),
+    /// The connection was cut, perhaps before the answer to what was done.
+    #[error("the connection was lost before the answer came")]
+    Lost,
+    /// The server ends or begins.
+    #[error("it is starting or shutting down")]
+    Restarting,
+    /// All connections are taken.
+    #[error("all of its connections are taken")]
+    Crowded,
+    /// The password, or whoever has none.
+    #[error("the user or the password is wrong: {0}")]
+    Password(String),
+    /// It asks for a password, and there is none.
+    #[error("it asks for a password, and none is set")]
+    NoPassword {
+        /// The password file that others may read.
+        open_pass_file: Option<PathBuf>,
+    },
+    /// It has no TLS.
+    #[error("it has no TLS, which sslmode demands")]
+    NoTls,
+    /// It is not who it should be, or speaks no TLS that we do.
+    #[error("it is not trusted: {0}")]
+    Untrusted(String),
+    /// It takes nobody from here.
+    #[error("it refuses this user, database or connection: {0}")]
+    Refused(String),
+    /// Nothing can be written.
+    #[error("it is read-only: a standby, or set so")]
+    ReadOnly,
+    /// The disk.
+    #[error("it has no space left: {0}")]
+    Full(String),
+    /// The role may not.
+    #[error("the role may not do that: {0}")]
+    NoRight(String),
+    /// What it says itself.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl FleetError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            FleetError::NotFound(_) => {
+                Some(format!("set {URL}, or libpq's variables (PGHOST, PGSERVICE, …)"))
+            }
+            FleetError::Database { fault, .. } => fault.hint(),
+            FleetError::NoSchema(_) => {
+                Some(format!("create a fleet first, or set {URL} to the database that has it"))
+            }
+            FleetError::OtherSchema { found, known, .. } if found > known => {
+                Some("install the newer Plimsoll on this computer, too".to_owned())
+            }
+            FleetError::OtherSchema { .. } => {
+                Some("create a fleet with this version: it brings the tables up to date".to_owned())
+            }
+            FleetError::NameTaken(_) => Some("choose another name, or forget that fleet first".to_owned()),
+            FleetError::AtWork { .. } => Some("stop them first".to_owned()),
+            FleetError::Trust(_)
+            | FleetError::Fenced(_)
+            | FleetError::NoPlan(_)
+            | FleetError::TooManyItems(_) => None,
+        }
+    }
+
+    /// True for what waiting may end: everything that was asked for can be asked for again.
+    pub fn may_pass(&self) -> bool {
+        let FleetError::Database { fault, .. } = self else { return false };
+        matches!(
+            fault,
+            Fault::Unreachable(_)
+                | Fault::Lost
+                | Fault::Restarting
+                | Fault::Crowded
+                | Fault::ReadOnly
+                | Fault::Full(_)
+        )
+    }
+}
+
+impl Fault {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Fault::Unreachable(_) => format!("check that it runs, and the address in {URL}"),
+            Fault::Lost => "try again: what was done stays done, and nothing is done twice".to_owned(),
+            Fault::Restarting => "try again in a moment".to_owned(),
+            Fault::Crowded => "raise max_connections, or put PgBouncer in front of it".to_owned(),
+            Fault::NoPassword { open_pass_file: Some(path) } => {
+                format!("others may read {0}, so it counts for nothing: chmod 600 {0}", path.display())
+            }
+            Fault::Password(_) | Fault::NoPassword { .. } => {
+                format!("check the password in {URL}, PGPASSWORD or ~/.pgpass")
+            }
+            Fault::NoTls => {
+                "turn on `ssl` in its postgresql.conf, or set sslmode=prefer in a network that you trust"
+                    .to_owned()
+            }
+            Fault::Untrusted(_) => "check sslrootcert and the host's name in its certificate".to_owned(),
+            Fault::Refused(_) => "check user, database and sslmode, and its pg_hba.conf".to_owned(),
+            Fault::ReadOnly => "name the primary, or add target_session_attrs=read-write".to_owned(),
+            Fault::Full(_) => "make room on the disk of the database".to_owned(),
+            Fault::NoRight(_) => "grant the role what it needs in the schema `plimsoll`".to_owned(),
+            Fault::Other(_) => return None,
+        };
+        Some(hint)
+    }
+}
+
+/// What tokio-postgres says of TLS that did not come about; it has no kind of it that can be asked for.
+const TLS: &str = "error performing TLS handshake";
+const NO_TLS: &str = "server does not support TLS";
+const NO_PASSWORD: &str = "password missing";
+
+/// What an error of the client means.
+pub(crate) fn fault(error: &postgres::Error) -> Fault {
+    if let Some(said) = error.as_db_error() {
+        return of_server(said.code(), said.message());
+    }
+    let words = chain(error);
+    if words.contains(NO_TLS) {
+        Fault::NoTls
+    } else if words.contains(NO_PASSWORD) {
+        Fault::NoPassword { open_pass_file: None }
+    } else if words.starts_with(TLS) {
+        Fault::Untrusted(words.trim_start_matches(TLS).trim_start_matches(": ").to_owned())
+    } else if words.starts_with("error connecting to server") {
+        Fault::Unreachable(words)
+    } else if error.is_closed() || words.starts_with("error communicating with the server") {
+        Fault::Lost
+    } else {
+        Fault::Other(words)
+    }
+}
+
+/// True if a server was there and did not like how it was spoken to: another way may do.
+pub(crate) fn was_answered(error: &postgres::Error) -> bool {
+    error.as_db_error().is_some() || error.to_string() == TLS
+}
+
+fn of_server(code: &SqlState, message: &str) -> Fault {
+    let message = message.to_owned();
+    match code.code() {
+        "28P01" => Fault::Password(message),
+        "28000" | "3D000" => Fault::Refused(message),
+        "25006" => Fault::ReadOnly,
+        "53100" => Fault::Full(message),
+        "53300" => Fault::Crowded,
+        "42501" => Fault::NoRight(message),
+        "57P01" | "57P02" | "57P03" => Fault::Restarting,
+        // It ended a transaction in the middle of which we were silent for too long.
+        "25P03" => Fault::Lost,
+        // PgBouncer's own words have the code of a broken protocol.
+        "08P01" if message.contains("SASL authentication failed") || message.contains("password") => {
+            Fault::Password(message)
+        }
+        code if code.starts_with("08") => Fault::Unreachable(message),
+        code => Fault::Other(format!("{message} (SQLSTATE {code})")),
+    }
+}
+
+fn chain(error: &dyn Error) -> String {
+    let mut words = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        words = format!("{words}: {error}");
+        source = error.source();
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_server_says_has_one_meaning() {
+        for (code, expected) in [
+            ("28P01", Fault::Password("x".to_owned())),
+            ("28000", Fault::Refused("x".to_owned())),
+            ("25006", Fault::ReadOnly),
+            ("53100", Fault::Full("x".to_owned())),
+            ("57P03", Fault::Restarting),
+            ("08006", Fault::Unreachable("x".to_owned())),
+            ("42P01", Fault::Other("x (SQLSTATE 42P01)".to_owned())),
+        ] {
+            assert_eq!(of_server(&SqlState::from_code(code), "x"), expected);
+        }
+    }
+
+    #[test]
+    fn only_what_passes_is_worth_waiting_for() {
+        let of = |fault| FleetError::Database { doing: "claim an item", server: "db:5432".to_owned(), fault };
+        for (fault, expected) in [
+            (Fault::Lost, true),
+            (Fault::Restarting, true),
+            (Fault::Full("x".to_owned()), true),
+            (Fault::NoTls, false),
+            (Fault::Password("x".to_owned()), false),
+        ] {
+            assert_eq!(of(fault).may_pass(), expected);
+        }
+        let shown = of(Fault::Lost).to_string();
+        assert_eq!(
+            shown,
+            "cannot claim an item (PostgreSQL at db:5432): the connection was lost before the answer came"
+        );
+        assert!(!FleetError::NoPlan("x".to_owned()).may_pass());
+    }
+}

@@ -1,0 +1,79 @@
+//! What the merger does, what holds for the whole plan, and what has landed.
+
+use super::{Change, Fleet, Rows, storable};
+use crate::fault::FleetError;
+use plimsoll_domain::board::{Board, Moment};
+use plimsoll_policy::workers::{self, Fenced};
+use postgres::types::Type;
+use std::collections::HashSet;
+use std::time::Duration;
+
+const LANDINGS: &str = "
+    select distinct unnest(landings) as sha from plimsoll.item where plan = $1 and stage <> 'merged' and landings <> '{}'";
+
+impl Fleet {
+    /// Makes one merger of several: the epoch with which it says everything.
+    pub fn become_merger(&mut self, name: &str) -> Result<Option<u64>, FleetError> {
+        let change = Change { doing: "become the merger", kind: "merger", detail: name };
+        self.decide(change, Rows::Plan, |part, now| Ok(workers::become_merger(&mut part.board, name, now)))
+    }
+
+    /// Writes down the commit by which an offered item is about to land. Only then may the target move.
+    pub fn land(&mut self, merger: u64, item: usize, commit: &str) -> Result<(), FleetError> {
+        let change = Change { doing: "write down a landing", kind: "landing", detail: commit };
+        self.decide_on_offered(change, item, |board, item| workers::land(board, merger, item, commit))
+    }
+
+    /// Counts an offered item as merged that has no change of its own, and whose check passes without one.
+    pub fn nothing_to_do(&mut self, merger: u64, item: usize) -> Result<(), FleetError> {
+        let change = Change { doing: "count an item as merged", kind: "merged", detail: "nothing to do" };
+        self.decide_on_offered(change, item, |board, item| workers::nothing_to_do(board, merger, item))
+    }
+
+    /// Gives an offered item back to its branch, with what its next session is told; after some tries it is set aside.
+    pub fn refuse(&mut self, merger: u64, item: usize, note: &str) -> Result<(), FleetError> {
+        let note = storable(note);
+        let change = Change { doing: "give an item back", kind: "refused", detail: &note };
+        self.decide_on_offered(change, item, |board, item| workers::refuse(board, merger, item, &note))
+    }
+
+    /// Counts as merged whatever is in the target by now, whoever landed it. git is asked before anything is locked: what is in the
+    /// target once stays in it.
+    pub fn settle(&mut self, is_in_target: impl Fn(&str) -> bool) -> Result<Vec<usize>, FleetError> {
+        const DOING: &str = "count items as merged";
+        let rows = self.database.query(DOING, LANDINGS, &[(&self.plan, Type::INT8)])?;
+        let commits: Result<Vec<String>, _> = rows.iter().map(|row| row.try_get("sha")).collect();
+        let commits = commits.map_err(|error| self.database.unreadable(DOING, &error))?;
+        let landed: HashSet<String> = commits.into_iter().filter(|commit| is_in_target(commit)).collect();
+        if landed.is_empty() {
+            return Ok(Vec::new());
+        }
+        let change = Change { doing: DOING, kind: "merged", detail: "" };
+        self.decide(change, Rows::Landing, |part, _| {
+            let settled = workers::settle(&mut part.board, |commit| landed.contains(commit));
+            Ok(settled.into_iter().map(|place| part.places[place]).collect())
+        })
+    }
+
+    /// Holds everything for a time from now: the clock of the machine that met the limit may be wrong. A later end counts.
+    pub fn pause(&mut self, length: Duration) -> Result<(), FleetError> {
+        let length = Moment::try_from(length.as_millis()).unwrap_or(Moment::MAX);
+        let change = Change { doing: "pause the plan", kind: "paused", detail: "" };
+        self.decide(change, Rows::Plan, |part, now| {
+            workers::pause(&mut part.board, now.saturating_add(length));
+            Ok(())
+        })
+    }
+
+    fn decide_on_offered(
+        &mut self,
+        change: Change<'_>,
+        item: usize,
+        decision: impl FnOnce(&mut Board, usize) -> Result<(), Fenced>,
+    ) -> Result<(), FleetError> {
+        self.decide(change, Rows::PlanAnd(item), |part, _| {
+            let place = part.place_of(item);
+            decision(&mut part.board, place)
+        })
+    }
+}

@@ -1,0 +1,32 @@
+//! RULE: the only crate that speaks to PostgreSQL. No program links it yet.
+//!
+//! A fleet is one plan on several machines: its board is in a database, and the work itself travels by git. [`Fleet`] has the
+//! operations of [`plimsoll_policy::workers`] under the same names. Where one row or the plan decides, rows are locked, the policy
+//! decides on them, and what it changed is written, in one transaction. [`Fleet::claim`], [`Fleet::renew`] and [`Fleet::offer`] are
+//! single statements; the tests hold them to the policy.
+//!
+//! The order of locks is: the plan's row, then items' by their places. Moments are the database's: no machine's clock counts.
+//!
+//! Limits: an operation whose connection is cut may have happened. All of them can be asked for again: a claim that nobody knows of
+//! ends with its lease, an offer that has arrived is fenced when it is repeated, everything else changes nothing twice. An answer
+//! that never comes, from a server that still confirms what it is sent, is waited for without end.
+
+mod database;
+mod fault;
+mod fleet;
+mod found;
+mod rows;
+mod schema;
+pub mod settings;
+mod tls;
+
+pub use database::Database;
+pub use fault::{Fault, FleetError};
+pub use fleet::Fleet;
+pub use fleet::claims::Offer;
+pub use fleet::journal::Event;
+pub use fleet::members::{Spent, WorkerReport};
+pub use fleet::plan::{Deliver, NewPlan};
+pub use found::{NotFound, URL, find, find_by};
+pub use schema::VERSION;
+pub use tls::TrustError;

@@ -1,0 +1,143 @@
+use super::*;
+
+fn found(text: &str) -> Result<Settings, SettingsError> {
+    settings(&of_connection_string(text)?, here())
+}
+
+fn here() -> Here {
+    Here { user: Some("me".to_owned()), socket_folder: "/run/pg".into(), ..Here::default() }
+}
+
+#[test]
+fn an_address_says_where_and_as_whom() {
+    for (text, servers, user, database, password) in [
+        ("postgresql://", "/run/pg/.s.PGSQL.5432", "me", "me", ""),
+        ("postgres://ann:s%40cret@db.example:6432/plans", "db.example:6432", "ann", "plans", "s@cret"),
+        ("postgresql://ann@db.example", "db.example:5432", "ann", "ann", ""),
+        ("postgresql://[::1]:6432/x", "::1:6432", "me", "x", ""),
+        ("postgresql://a:1,b:2/x", "a:1 b:2", "me", "x", ""),
+        ("postgresql://a,b/x?port=9", "a:9 b:9", "me", "x", ""),
+        ("postgresql://%2Fvar%2Frun:7/x", "/var/run/.s.PGSQL.7", "me", "x", ""),
+        ("postgresql:///x?host=/tmp&user=ann", "/tmp/.s.PGSQL.5432", "ann", "x", ""),
+        ("host=db port = 7  dbname='my plans' password='it\\'s'", "db:7", "me", "my plans", "it's"),
+        ("host=db hostaddr=10.0.0.1", "db:5432", "me", "me", ""),
+        ("hostaddr=10.0.0.1", "10.0.0.1:5432", "me", "me", ""),
+        ("dbname=x password=a\\ b", "/run/pg/.s.PGSQL.5432", "me", "x", "a b"),
+    ] {
+        let found = found(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let where_to: Vec<String> = found.servers.iter().map(ToString::to_string).collect();
+        let known = found.servers[0].password.clone().map(|password| password.0).unwrap_or_default();
+        assert_eq!(
+            (where_to.join(" ").as_str(), &*found.user, &*found.database, &*known),
+            (servers, user, database, password),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_obeyed_is_refused_without_a_word_of_what_may_be_a_password() {
+    for (text, words) in [
+        ("", "neither postgresql://"),
+        ("hunter2", "neither postgresql://"),
+        ("mysql://ann:hunter2@db/x?a=b", "neither postgresql://"),
+        ("postgresql://ann:hun@ter2@db/x", "encode `@`"),
+        ("postgresql://ann:hun/hunter2@db/x", "encode `@`"),
+        ("postgresql://ann:hunter2%@db/x", "encode `@`"),
+        ("postgresql://ann:hunter2%00@db/x", "encode `@`"),
+        ("postgresql://[::1/x", "encode `@`"),
+        ("postgresql://ann:hunter2", "`port` must be a number"),
+        ("postgresql://db/x?hunter2=1", "not known here"),
+        ("postgresql://db/x?sslcert=hunter2", "not known here"),
+        ("password=hunter2 hunter2", "cannot be read"),
+        ("password=pass hunter2=x", "not known here"),
+        ("password='hunter2", "cannot be read"),
+        ("host=db port=hunter2", "`port` must be a number"),
+        ("host=db port=0", "`port` must be a number"),
+        ("host=a,b port=1,2,3", "`port` must be one for all"),
+        ("host=a,b hostaddr=10.0.0.1", "`hostaddr` must be as many"),
+        ("host=a hostaddr=hunter2", "`hostaddr` must be an IP"),
+        ("host=db sslmode=hunter2", "`sslmode` must be disable, allow"),
+        ("host=db sslmode=verify-ca", "sslmode=verify-ca needs the certificate"),
+        ("host=db sslmode=require sslrootcert=system", "sslrootcert=system needs"),
+        ("host=db connect_timeout=hunter2", "`connect_timeout` must be"),
+        ("host=db target_session_attrs=standby", "a board is written to"),
+        ("host=db channel_binding=hunter2", "`channel_binding` must be"),
+    ] {
+        let error = found(text).expect_err(text).to_string();
+        assert!(error.contains(words) && !error.contains("hunter2"), "{text}: {error}");
+    }
+    let shown = format!("{:?}", found("password=hunter2 host=db").expect("settings"));
+    assert!(!shown.contains("hunter2"), "{shown}");
+}
+
+#[test]
+fn tls_means_what_it_means_to_libpq() {
+    let file = |by_name| Trust::File { path: "/root.crt".into(), by_name };
+    for (text, root, ssl, trust) in [
+        ("host=db", "", SslMode::Prefer, Trust::Anyone),
+        ("host=db sslmode=require", "", SslMode::Require, Trust::Anyone),
+        // A root that is there counts for `require`, too.
+        ("host=db sslmode=require", "/root.crt", SslMode::Require, file(false)),
+        ("host=db sslmode=verify-ca", "/root.crt", SslMode::VerifyCa, file(false)),
+        ("host=db sslmode=verify-full sslrootcert=/root.crt", "/other.crt", SslMode::VerifyFull, file(true)),
+        ("host=db sslmode=verify-full sslrootcert=system", "", SslMode::VerifyFull, Trust::System),
+        ("postgresql://db/x?ssl=true", "", SslMode::Require, Trust::Anyone),
+    ] {
+        let root = Some(PathBuf::from(root)).filter(|path| path.is_absolute());
+        let parameters = of_connection_string(text).expect(text);
+        let found = settings(&parameters, Here { root, ..here() }).expect(text);
+        assert_eq!((found.ssl, found.trust), (ssl, trust), "{text}");
+    }
+}
+
+#[test]
+fn variables_are_libpqs() {
+    let variable = |name: &str| match name {
+        "PGHOST" => Some("db".to_owned()),
+        "PGPASSWORD" => Some("secret".to_owned()),
+        "PGCONNECT_TIMEOUT" => Some("1".to_owned()),
+        "PGTARGETSESSIONATTRS" => Some("read-write".to_owned()),
+        _ => None,
+    };
+    let found = settings(&of_environment(variable), here()).expect("settings");
+    assert_eq!(found.servers[0].to_string(), "db:5432");
+    assert_eq!(found.servers[0].password, Some(Password("secret".to_owned())));
+    assert_eq!((found.connect_timeout, found.is_for_writing), (Duration::from_secs(2), true));
+    assert_eq!(settings(&Parameters::new(), Here::default()), Err(SettingsError::NoUser));
+}
+
+#[test]
+fn a_password_file_has_wildcards_and_escapes() {
+    let text = "# db:5432:x:me:comment\ndb:5432:x:me:one\ndb:*:x:ann:t\\:w\\\\o:rest\n\\*:*:*:*:star\n*:*:*:*:any\nshort:1\n";
+    for (host, port, database, user, expected) in [
+        ("db", 5432, "x", "me", "one"),
+        ("db", 6432, "x", "ann", "t:w\\o"),
+        ("*", 1, "y", "z", "star"),
+        ("other", 1, "y", "z", "any"),
+    ] {
+        let found = pass_file::password(text, host, port, database, user);
+        assert_eq!(found.as_deref(), Some(expected), "{host} {port} {database} {user}");
+    }
+    assert_eq!(pass_file::password("db:1:x:me:one", "db", 2, "x", "me"), None);
+    let here = Here { passwords: "localhost:5432:me:me:local\n/tmp:5432:me:me:tmp".to_owned(), ..here() };
+    for (text, expected) in [("", "local"), ("host=/run/pg", "local"), ("host=/tmp", "tmp")] {
+        let parameters =
+            if text.is_empty() { Parameters::new() } else { of_connection_string(text).expect(text) };
+        let found = settings(&parameters, here.clone()).expect(text);
+        assert_eq!(found.servers[0].password, Some(Password(expected.to_owned())), "{text}");
+    }
+}
+
+#[test]
+fn a_service_is_a_section_of_its_file() {
+    let text = "[first]\nhost=one\n\n# comment\n[second]\nhost = two\nport=7\n[second]\nhost=three\n[broken]\nhost\n[odd]\nfoo=1\n";
+    let section = |name| service_file::section(text, "/pg_service.conf", name);
+    assert_eq!(section("second"), Ok(Some([("host", "two".to_owned()), ("port", "7".to_owned())].into())));
+    assert_eq!(section("none"), Ok(None));
+    assert_eq!(
+        section("broken"),
+        Err(SettingsError::ServiceLine { path: "/pg_service.conf".into(), line: 11 })
+    );
+    assert_eq!(section("odd"), Err(SettingsError::UnknownParameter));
+}

@@ -1,0 +1,53 @@
+//! Fleets on servers of the test's own.
+
+use plimsoll_fleet::{Database, Deliver, Fleet, FleetError, NewPlan, NotFound, URL, find_by};
+use plimsoll_policy::plan::Item;
+use plimsoll_testkit::postgres::Postgres;
+use postgres::{Client, NoTls};
+
+/// A client that looks at the tables beside the fleet.
+pub(crate) fn client(server: &Postgres) -> Client {
+    Client::connect(&server.socket(), NoTls).expect("the socket")
+}
+
+/// What a user says, and nothing of this computer.
+pub(crate) fn settings(said: &[(&str, &str)]) -> Result<plimsoll_fleet::settings::Settings, NotFound> {
+    let variable =
+        |name: &str| said.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+    find_by(&variable)
+}
+
+pub(crate) fn database(address: &str) -> Result<Database, FleetError> {
+    Database::connect(settings(&[(URL, address)])?)
+}
+
+pub(crate) fn items(texts: &[&str]) -> Vec<Item> {
+    let item = |text: &&str| Item {
+        done: text.starts_with("done"),
+        text: (*text).to_owned(),
+        lines: None,
+        model: None,
+    };
+    texts.iter().map(item).collect()
+}
+
+pub(crate) fn plan(name: &str) -> NewPlan {
+    NewPlan {
+        name: name.to_owned(),
+        repo: "git@example.com:x.git".to_owned(),
+        target: "main".to_owned(),
+        verify: vec!["make test".to_owned()],
+        deliver: Deliver::Branch,
+        objective_hash: String::new(),
+        max_cost: None,
+    }
+}
+
+pub(crate) fn create(address: &str, name: &str, texts: &[&str]) -> Fleet {
+    let database = database(address).expect("a connection");
+    Fleet::create(database, &plan(name), &items(texts)).expect("a fleet")
+}
+
+pub(crate) fn open(address: &str, name: &str) -> Fleet {
+    Fleet::open(database(address).expect("a connection"), name).expect("a fleet")
+}
