@@ -8,7 +8,7 @@ pub(crate) mod plan;
 
 use crate::database::{Database, Parameter, Stopped};
 use crate::fault::FleetError;
-use crate::rows::{COLUMNS, Part, columns, item, moment, number, small, whole};
+use crate::rows::{COLUMNS, Part, Placed, columns, item, moment, number, small, whole};
 use plimsoll_domain::board::{Board, BoardItem, Moment, Stage};
 use plimsoll_policy::workers::{Fenced, Outlook, outlook};
 use postgres::Transaction;
@@ -92,11 +92,7 @@ impl Fleet {
         Ok(outlook(&Part::new(whole, items).board, now))
     }
 
-    fn read(
-        &mut self,
-        doing: &'static str,
-        which: &str,
-    ) -> Result<(Board, Vec<(usize, BoardItem)>, Moment), FleetError> {
+    fn read(&mut self, doing: &'static str, which: &str) -> Result<(Board, Vec<Placed>, Moment), FleetError> {
         let Fleet { database, plan, name, .. } = self;
         let select =
             format!("select {COLUMNS} from plimsoll.item where plan = $1 and {which} order by place");

@@ -9,6 +9,9 @@ use std::collections::HashMap;
 pub(crate) const COLUMNS: &str =
     "place, text, needs, areas, stage, epoch, tries, worker, lease_until, sha, aside, reason, note, landings";
 
+/// An item with its place in the plan.
+pub(crate) type Placed = (usize, BoardItem);
+
 /// Some items of a plan as a board of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part {
@@ -19,7 +22,7 @@ pub(crate) struct Part {
 
 impl Part {
     /// The part that these items are, with what holds for the whole plan.
-    pub(crate) fn new(whole: Board, items: Vec<(usize, BoardItem)>) -> Part {
+    pub(crate) fn new(whole: Board, items: Vec<Placed>) -> Part {
         let (places, mut items): (Vec<usize>, Vec<BoardItem>) = items.into_iter().unzip();
         let part: HashMap<usize, usize> =
             places.iter().enumerate().map(|(place, of_plan)| (*of_plan, place)).collect();
@@ -69,8 +72,8 @@ pub(crate) fn columns(stage: &Stage) -> StageColumns {
     }
 }
 
-/// An item with its place in the plan.
-pub(crate) fn item(row: &Row) -> Result<(usize, BoardItem), postgres::Error> {
+/// An item of a row.
+pub(crate) fn item(row: &Row) -> Result<Placed, postgres::Error> {
     let text = |name: &str| row.try_get::<_, Option<String>>(name).map(Option::unwrap_or_default);
     let lease = Lease {
         holder: text("worker")?,

@@ -54,7 +54,8 @@ fn answer<T>(said: Result<T, FleetError>) -> Result<T, Fenced> {
     })
 }
 
-fn same<T: PartialEq + std::fmt::Debug>(local: T, remote: T) -> T {
+/// What both answer.
+fn same<T: PartialEq + std::fmt::Debug>((local, remote): (T, T)) -> T {
     assert_eq!(remote, local, "the database, and the board in memory");
     local
 }
@@ -62,45 +63,45 @@ fn same<T: PartialEq + std::fmt::Debug>(local: T, remote: T) -> T {
 impl Kept for Both {
     fn claim(&mut self, worker: &str, now: Moment) -> Option<Claim> {
         self.set_clock(now);
-        same(self.local.claim(worker, now), self.fleet.claim(worker).expect("an answer"))
+        same((self.local.claim(worker, now), self.fleet.claim(worker).expect("an answer")))
     }
     fn renew(&mut self, claim: Claim, now: Moment) -> Result<(), Fenced> {
         self.set_clock(now);
-        same(self.local.renew(claim, now), answer(self.fleet.renew(claim)))
+        same((self.local.renew(claim, now), answer(self.fleet.renew(claim))))
     }
     fn offer(&mut self, claim: Claim, commit: &str) -> Result<(), Fenced> {
-        same(self.local.offer(claim, commit), answer(self.fleet.offer(claim, commit)))
+        same((self.local.offer(claim, commit), answer(self.fleet.offer(claim, commit))))
     }
     fn give_back(&mut self, claim: Claim) -> Result<(), Fenced> {
-        same(self.local.give_back(claim), answer(self.fleet.give_back(claim)))
+        same((self.local.give_back(claim), answer(self.fleet.give_back(claim))))
     }
     fn fail(&mut self, claim: Claim, reason: &str) -> Result<(), Fenced> {
-        same(self.local.fail(claim, reason), answer(self.fleet.fail(claim, reason)))
+        same((self.local.fail(claim, reason), answer(self.fleet.fail(claim, reason))))
     }
     fn set_aside(&mut self, claim: Claim, reason: Aside) -> Result<(), Fenced> {
         let remote = answer(self.fleet.set_aside(claim, &reason));
-        same(self.local.set_aside(claim, reason), remote)
+        same((self.local.set_aside(claim, reason), remote))
     }
     fn become_merger(&mut self, name: &str, now: Moment) -> Option<u64> {
         self.set_clock(now);
-        same(self.local.become_merger(name, now), self.fleet.become_merger(name).expect("an answer"))
+        same((self.local.become_merger(name, now), self.fleet.become_merger(name).expect("an answer")))
     }
     fn settle(&mut self, target: &[String]) -> Vec<usize> {
         let is_there = |commit: &str| target.iter().any(|known| known == commit);
-        same(self.local.settle(target), self.fleet.settle(is_there).expect("an answer"))
+        same((self.local.settle(target), self.fleet.settle(is_there).expect("an answer")))
     }
     fn offered(&mut self) -> Vec<usize> {
         let offers = self.fleet.offered().expect("an answer");
-        same(self.local.offered(), offers.into_iter().map(|offer| offer.item).collect())
+        same((self.local.offered(), offers.into_iter().map(|offer| offer.item).collect()))
     }
     fn land(&mut self, merger: u64, item: usize, commit: &str) -> Result<(), Fenced> {
-        same(self.local.land(merger, item, commit), answer(self.fleet.land(merger, item, commit)))
+        same((self.local.land(merger, item, commit), answer(self.fleet.land(merger, item, commit))))
     }
     fn nothing_to_do(&mut self, merger: u64, item: usize) -> Result<(), Fenced> {
-        same(self.local.nothing_to_do(merger, item), answer(self.fleet.nothing_to_do(merger, item)))
+        same((self.local.nothing_to_do(merger, item), answer(self.fleet.nothing_to_do(merger, item))))
     }
     fn refuse(&mut self, merger: u64, item: usize, note: &str) -> Result<(), Fenced> {
-        same(self.local.refuse(merger, item, note), answer(self.fleet.refuse(merger, item, note)))
+        same((self.local.refuse(merger, item, note), answer(self.fleet.refuse(merger, item, note))))
     }
     fn pause(&mut self, now: Moment, until: Moment) {
         self.set_clock(now);
@@ -108,14 +109,14 @@ impl Kept for Both {
         self.local.pause(now, until);
     }
     fn reopen(&mut self, item: usize) -> bool {
-        same(self.local.reopen(item), self.fleet.reopen(item).expect("an answer"))
+        same((self.local.reopen(item), self.fleet.reopen(item).expect("an answer")))
     }
     fn outlook(&mut self, now: Moment) -> Outlook {
         self.set_clock(now);
-        same(self.local.outlook(now), self.fleet.outlook().expect("an answer"))
+        same((self.local.outlook(now), self.fleet.outlook().expect("an answer")))
     }
     fn board(&mut self) -> Board {
-        same(self.local.clone(), self.fleet.board().expect("an answer"))
+        same((self.local.clone(), self.fleet.board().expect("an answer")))
     }
 }
 

@@ -2,7 +2,6 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
-    clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     reason = "tests of real servers, which make their files and sockets"
@@ -10,6 +9,7 @@
 
 mod bench;
 mod conformance;
+mod faults;
 mod reached;
 mod together;
 
