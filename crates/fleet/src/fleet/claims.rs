@@ -53,6 +53,8 @@ const CLAIM: &str = "
     )
     select place, epoch from taken";
 
+/// Renewals go on side by side, and wait for a claim.
+const SHARE_PLAN: &str = "select from plimsoll.plan where id = $1 for share";
 /// `policy::workers::renew` of a lease that is not over.
 const RENEW: &str = "
     with clock as materialized (select plimsoll.moment() as now)
@@ -104,11 +106,20 @@ impl Fleet {
     /// Keeps an item for its worker; a lease that is over, if nobody has begun meanwhile what touches the same paths.
     pub fn renew(&mut self, claim: Claim) -> Result<(), FleetError> {
         const DOING: &str = "renew a lease";
-        let (lease, epoch, place) = (number(LEASE), number(claim.epoch), small(claim.item));
+        let (plan, lease, epoch, place) = (self.plan, number(LEASE), number(claim.epoch), small(claim.item));
         let parameters: [Parameter<'_>; 4] =
-            [(&self.plan, Type::INT8), (&place, Type::INT4), (&epoch, Type::INT8), (&lease, Type::INT8)];
-        // Where areas count, this must not come between a claim's look at the others and its end.
-        if !self.has_areas && !self.database.query(DOING, RENEW, &parameters)?.is_empty() {
+            [(&plan, Type::INT8), (&place, Type::INT4), (&epoch, Type::INT8), (&lease, Type::INT8)];
+        let Fleet { database, has_areas, .. } = self;
+        let rows = if *has_areas {
+            // Not between a claim's look at what is leased and its end: that would see the lease as over.
+            database.transaction(DOING, |transaction| {
+                transaction.query_typed(SHARE_PLAN, &[(&plan, Type::INT8)])?;
+                Ok(transaction.query_typed(RENEW, &parameters)?)
+            })?
+        } else {
+            database.query(DOING, RENEW, &parameters)?
+        };
+        if !rows.is_empty() {
             return Ok(());
         }
         let change = Change { doing: DOING, kind: "renewed", detail: "" };

@@ -28,9 +28,9 @@ const CLOCK: &str = "
     create or replace function plimsoll.moment() returns bigint language sql volatile as 'select now from public.clock'";
 
 impl Both {
-    fn new(server: &Postgres, items: &[Item]) -> Both {
+    fn new(server: &Postgres, address: &str, items: &[Item]) -> Both {
         let mut clock = client(server);
-        let database = database(&server.socket()).expect("a connection");
+        let database = database(address).expect("a connection");
         // The tables of the plan before are full of rows that are dead.
         let _ = clock.batch_execute("delete from plimsoll.plan; delete from plimsoll.event");
         let fleet = Fleet::create(database, &plan("both"), items).expect("a fleet");
@@ -127,8 +127,16 @@ const PLANS: u64 = 20;
 fn both_boards_go_the_same_way_whatever_comes_between() {
     let server = Postgres::start(Setup::default());
     let plans = std::env::var("PLIMSOLL_FLEET_PLANS").ok().and_then(|number| number.parse().ok());
-    let (merged, aside) = run(plans.unwrap_or(PLANS), 100, |items| Both::new(&server, items));
+    let (merged, aside) =
+        run(plans.unwrap_or(PLANS), 100, |items| Both::new(&server, &server.socket(), items));
     assert!(merged > 20 && aside > 2, "the runs show nothing: {merged} merged, {aside} aside");
+}
+
+#[test]
+fn pgbouncer_between_changes_nothing() {
+    let server = Postgres::start(Setup::default());
+    let bouncer = server.bouncer();
+    run(4, 100, |items| Both::new(&server, &bouncer.address(), items));
 }
 
 #[test]
@@ -143,7 +151,7 @@ fn plans_of_any_shape_are_the_same_board() {
         &["it's \"quoted\" \\ {} \u{1f6a2} $1 (area: a'b)", "x"],
     ] {
         let items = crate::bench::items(texts);
-        let mut both = Both::new(&server, &items);
+        let mut both = Both::new(&server, &server.socket(), &items);
         both.board();
         for worker in 0..items.len() {
             let Some(claim) = both.claim(&format!("worker {worker}"), 7) else { break };

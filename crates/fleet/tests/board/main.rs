@@ -1,5 +1,6 @@
 //! The board in PostgreSQL, against a real one of Debian's.
 #![expect(
+    clippy::disallowed_macros,
     clippy::disallowed_methods,
     clippy::disallowed_types,
     clippy::expect_used,
@@ -11,6 +12,7 @@ mod bench;
 mod conformance;
 mod faults;
 mod reached;
+mod scale;
 mod together;
 
 // What the suite below uses: in its own crate this is what stands above it.

@@ -1,11 +1,11 @@
 //! Several workers at once, each by a connection of its own.
 
 use crate::bench::{client, create, open};
-use plimsoll_fleet::WorkerReport;
+use plimsoll_fleet::{Fault, FleetError, WorkerReport};
 use plimsoll_policy::workers::Outlook;
 use plimsoll_testkit::postgres::{Postgres, Setup};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const WORKERS: usize = 8;
 
@@ -43,6 +43,36 @@ fn no_item_is_claimed_twice_by_workers_that_claim_at_once() {
     assert_eq!(claimed, expected);
     let told = fleet.events(0, 10_000).expect("the journal");
     assert_eq!(told.iter().filter(|event| event.kind == "claimed").count(), texts.len());
+}
+
+#[test]
+fn workers_share_the_few_connections_of_pgbouncer_in_its_transaction_mode() {
+    let mut server = Postgres::start(Setup::default());
+    let bouncer = server.bouncer();
+    let texts: Vec<String> = (0..120).map(|item| format!("item {item}")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let mut fleet = create(&bouncer.address(), "many", &texts);
+    create(&bouncer.address(), "areas", &["a (area: src)", "b (area: src/x)", "c (area: docs)"]);
+    let mut claimed = claimed_by_all(&bouncer.address(), "many");
+    while let Some(claim) = fleet.claim("late").expect("an answer") {
+        claimed.push((claim.item, claim.epoch));
+    }
+    claimed.sort_unstable();
+    assert_eq!(claimed, (0..texts.len()).map(|item| (item, 1)).collect::<Vec<_>>());
+    let mut claimed = claimed_by_all(&bouncer.address(), "areas");
+    claimed.sort_unstable();
+    assert_eq!(claimed, [(0, 1), (2, 1)]);
+    // What is wrong is still named, and the server may go and come back behind it.
+    let wrong = bouncer.address().replace(plimsoll_testkit::postgres::PASSWORD, "hunter2");
+    let error = crate::bench::database(&wrong).map(|_| ()).expect_err("a wrong password");
+    assert!(matches!(&error, FleetError::Database { fault: Fault::Password(_), .. }), "{error}");
+    server.restart_immediately();
+    let begun = Instant::now();
+    while let Err(error) = fleet.board() {
+        assert!(error.may_pass(), "{error}");
+        assert!(begun.elapsed() < Duration::from_secs(60), "{error}");
+        thread::sleep(Duration::from_millis(50));
+    }
 }
 
 #[test]
