@@ -121,7 +121,7 @@ impl Kept for Both {
 }
 
 /// Plans of 100 steps each; more of them by PLIMSOLL_FLEET_PLANS.
-const PLANS: u64 = 20;
+const PLANS: u64 = 12;
 
 #[test]
 fn both_boards_go_the_same_way_whatever_comes_between() {
@@ -129,7 +129,7 @@ fn both_boards_go_the_same_way_whatever_comes_between() {
     let plans = std::env::var("PLIMSOLL_FLEET_PLANS").ok().and_then(|number| number.parse().ok());
     let (merged, aside) =
         run(plans.unwrap_or(PLANS), 100, |items| Both::new(&server, &server.socket(), items));
-    assert!(merged > 20 && aside > 2, "the runs show nothing: {merged} merged, {aside} aside");
+    assert!(merged > 12 && aside > 0, "the runs show nothing: {merged} merged, {aside} aside");
 }
 
 #[test]
@@ -137,6 +137,29 @@ fn pgbouncer_between_changes_nothing() {
     let server = Postgres::start(Setup::default());
     let bouncer = server.bouncer();
     run(4, 100, |items| Both::new(&server, &bouncer.address(), items));
+}
+
+/// The orders by chance come to this too seldom.
+#[test]
+fn a_late_renewal_takes_no_place_that_somebody_else_is_at_by_now() {
+    let server = Postgres::start(Setup::default());
+    let items = crate::bench::items(&["a (area: src/a)", "b (area: src)", "c"]);
+    let mut both = Both::new(&server, &server.socket(), &items);
+    let first = both.claim("one", 0).expect("an item");
+    both.set_aside(first, Aside::Tries).expect("mine");
+    let late = both.claim("two", 0).expect("the second");
+    both.reopen(0);
+    let other = both.claim("three", LEASE).expect("the first, because the lease of the second is over");
+    assert_eq!((late.item, other.item), (1, 0));
+    assert_eq!(both.renew(late, LEASE), Err(Fenced));
+    assert_eq!(both.renew(other, LEASE + 1), Ok(()));
+    both.board();
+    // Both are over: whoever speaks first has it.
+    assert_eq!(both.renew(late, 3 * LEASE), Ok(()));
+    assert_eq!(both.renew(other, 3 * LEASE), Err(Fenced));
+    both.board();
+    assert_eq!(both.offer(other, "c0ffee"), Ok(()), "nobody has taken that item itself");
+    both.board();
 }
 
 #[test]
