@@ -126,7 +126,7 @@ impl Database {
     /// After an error nothing is known of the connection, unless the server itself said what was wrong.
     fn failed(&mut self, doing: &'static str, error: &postgres::Error) -> FleetError {
         let fault = fault(error);
-        if error.as_db_error().is_none() || fault == Fault::Restarting {
+        if error.as_db_error().is_none() || matches!(fault, Fault::Restarting | Fault::Lost) {
             self.client = None;
         }
         FleetError::Database { doing, server: self.server.clone(), fault }

@@ -76,6 +76,9 @@ pub enum Fault {
     /// All connections are taken.
     #[error("all of its connections are taken")]
     Crowded,
+    /// Somebody else is at the same rows, for too long or in another order.
+    #[error("it is busy: {0}")]
+    Busy(String),
     /// The password, or whoever has none.
     #[error("the user or the password is wrong: {0}")]
     Password(String),
@@ -143,6 +146,7 @@ impl FleetError {
                 | Fault::Lost
                 | Fault::Restarting
                 | Fault::Crowded
+                | Fault::Busy(_)
                 | Fault::ReadOnly
                 | Fault::Full(_)
         )
@@ -154,7 +158,7 @@ impl Fault {
         let hint = match self {
             Fault::Unreachable(_) => format!("check that it runs, and the address in {URL}"),
             Fault::Lost => "try again: what was done stays done, and nothing is done twice".to_owned(),
-            Fault::Restarting => "try again in a moment".to_owned(),
+            Fault::Restarting | Fault::Busy(_) => "try again in a moment".to_owned(),
             Fault::Crowded => "raise max_connections, or put PgBouncer in front of it".to_owned(),
             Fault::NoPassword { open_pass_file: Some(path) } => {
                 format!("others may read {0}, so it counts for nothing: chmod 600 {0}", path.display())
@@ -218,8 +222,10 @@ fn of_server(code: &SqlState, message: &str) -> Fault {
         "53300" => Fault::Crowded,
         "42501" => Fault::NoRight(message),
         "57P01" | "57P02" | "57P03" => Fault::Restarting,
-        // It ended a transaction in the middle of which we were silent for too long.
-        "25P03" => Fault::Lost,
+        // A conflict, a deadlock, a lock that was waited for too long, memory, a statement that somebody ended.
+        "40001" | "40P01" | "55P03" | "53200" | "57014" => Fault::Busy(message),
+        // It ended a connection on which we were silent for too long.
+        "25P03" | "57P05" => Fault::Lost,
         // PgBouncer's own words have the code of a broken protocol.
         "08P01" if message.contains("SASL authentication failed") || message.contains("password") => {
             Fault::Password(message)
@@ -251,6 +257,8 @@ mod tests {
             ("25006", Fault::ReadOnly),
             ("53100", Fault::Full("x".to_owned())),
             ("57P03", Fault::Restarting),
+            ("55P03", Fault::Busy("x".to_owned())),
+            ("25P03", Fault::Lost),
             ("08006", Fault::Unreachable("x".to_owned())),
             ("42P01", Fault::Other("x (SQLSTATE 42P01)".to_owned())),
         ] {

@@ -88,6 +88,35 @@ fn a_server_that_is_away_or_takes_nothing_is_named() {
 }
 
 #[test]
+fn somebody_who_holds_the_rows_for_too_long_is_waited_for_and_then_named() {
+    let server = Postgres::start(Setup::default());
+    let mut fleet = create(&server.socket(), "x", &["a", "b"]);
+    let mine = fleet.claim("one").expect("an answer").expect("an item");
+    let mut holder = client(&server);
+    holder.batch_execute("begin; select from plimsoll.item where place = 0 for update").expect("a lock");
+    // Who claims passes it over, and is not held up.
+    assert_eq!(fleet.claim("two").expect("an answer").map(|claim| claim.item), Some(1));
+    let held = thread::scope(|scope| {
+        let given_back = scope.spawn(|| fleet.give_back(mine));
+        thread::sleep(Duration::from_millis(300));
+        assert!(!given_back.is_finished());
+        client(&server)
+            .batch_execute(
+                "select pg_cancel_backend(pid) from pg_stat_activity where wait_event_type = 'Lock'",
+            )
+            .expect("an administrator");
+        given_back.join().expect("no panic")
+    });
+    let error = held.expect_err("it was ended");
+    assert!(
+        error.may_pass() && matches!(&error, FleetError::Database { fault: Fault::Busy(_), .. }),
+        "{error}"
+    );
+    holder.batch_execute("rollback").expect("no lock");
+    fleet.give_back(mine).expect("mine, and on the same connection");
+}
+
+#[test]
 fn a_role_without_rights_is_named() {
     let server = Postgres::start(Setup::default());
     create(&server.socket(), "x", &["a"]);
