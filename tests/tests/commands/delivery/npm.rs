@@ -54,21 +54,15 @@ fn commands(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// A world in which npm has installed the real command and hooks; and where `init` will copy them to.
-fn with_installed_packages() -> (World, String) {
+#[test]
+fn init_copies_the_programs_and_hooks_outlive_what_npm_removes() {
     let world = with_real_packages();
     let both = format!("./out/plimsoll-{}-{VERSION}.tgz ./out/plimsoll-{VERSION}.tgz", platform());
     npm(&world, &format!("install --offline {both}")).expect_success();
-    let copied = format!("{}/.local/share/plimsoll/versions/{VERSION}/bin", world.home().display());
-    (world, copied)
-}
-
-#[test]
-fn init_copies_the_programs_and_writes_where_they_are() {
-    let (world, copied) = with_installed_packages();
     let listed = shell(&world, "ls node_modules/@plimsoll").stdout;
     assert_eq!(listed.trim(), platform());
     let home = world.home().display().to_string();
+    let copied = format!("{home}/.local/share/plimsoll/versions/{VERSION}/bin");
     let settings = world.home().join(".claude/settings.json");
 
     let before = tree(&world, &home);
@@ -92,13 +86,7 @@ fn init_copies_the_programs_and_writes_where_they_are() {
         ["programs.missing", "programs.several", "settings.missing_program"].iter().any(|bad| **code == bad)
     };
     assert!(codes.iter().find(bad).is_none(), "{codes:?}");
-}
 
-#[test]
-fn hooks_outlive_what_npm_removes() {
-    let (world, copied) = with_installed_packages();
-    let settings = world.home().join(".claude/settings.json");
-    shell(&world, "npx --offline plimsoll init --user").expect_success();
     // The second time only a damaged file is copied again.
     world.write(format!("{copied}/plimsoll-mcp"), "spoiled");
     shell(&world, "npx --offline plimsoll init --user").expect_success();
