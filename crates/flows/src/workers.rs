@@ -56,7 +56,7 @@ pub enum WorkersError {
     NothingLearned(String),
 }
 
-/// True in the run of one item: what is to be told of it, the run of the whole plan tells.
+/// True in the run of one item: the run of the whole plan reports for it.
 pub fn is_item_run() -> bool {
     environment::variable(tree::WORKER_VARIABLE).is_some()
 }

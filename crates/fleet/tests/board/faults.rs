@@ -326,7 +326,7 @@ fn a_worker_that_is_frozen_with_the_plan_in_its_hand_holds_nobody_up_for_long() 
         }
         locked.store(true, Ordering::SeqCst);
         let begun = Instant::now();
-        assert!(other.claim("two").expect("the server ends who is silent").is_some());
+        assert!(other.claim("two").expect("the server ends a silent client").is_some());
         let waited = begun.elapsed();
         assert!(waited > Duration::from_secs(2) && waited < Duration::from_secs(25), "{waited:?}");
         proxy.hold(false);

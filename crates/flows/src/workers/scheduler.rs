@@ -269,6 +269,11 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
 
     pub(super) fn note(&mut self, event: JournalEvent) -> Result<(), WorkersError> {
         self.watcher.tell(&Progress::Workers { event: &event });
+        self.record(event)
+    }
+
+    /// What the watcher hears in another way.
+    fn record(&self, event: JournalEvent) -> Result<(), WorkersError> {
         self.tell_linear(&event);
         Ok(journal::note(self.project, JournalEntry::of_run(self.run, event))?)
     }

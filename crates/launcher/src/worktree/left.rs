@@ -38,8 +38,8 @@ pub fn clear_locks_since(folder: &Path, began: SystemTime) -> Vec<PathBuf> {
     }
     let youngest = left.iter().filter_map(|lock| disk::age(lock)).min().unwrap_or_default();
     std::thread::sleep(A_MOMENT.saturating_sub(youngest));
-    let is_same = |lock: &PathBuf| disk::age(lock).is_some_and(|age| age >= A_MOMENT);
-    left.retain(is_same);
+    // One that is younger was made since.
+    left.retain(|lock| disk::age(lock).is_some_and(|age| age >= A_MOMENT));
     clear(left.clone(), GIT_TIMEOUT, &|| is_git_there(folder));
     left.retain(|lock| !disk::exists(lock));
     left

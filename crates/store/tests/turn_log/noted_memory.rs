@@ -71,7 +71,7 @@ fn a_turn_has_the_memory_of_the_one_before_until_it_is_written_or_a_piece_is_gon
     assert!(!is_kept(&place, &project) && is_kept(&place, &project), "it is put there again");
     let report = place.verify();
     assert!(report.is_whole(), "{}", said(&report));
-    // A writer who does not know of it does not hide that a piece is gone.
+    // An older writer, which does not know the field, does not hide that a piece is gone.
     fs::remove_file(&pieces(&place)[0]).unwrap();
     place.append(&[NewRecord::new(RecordKind::SessionEnd, AT.into())]);
     assert!(!is_kept(&place, &project));

@@ -180,12 +180,7 @@ impl<'scope> Scheduler<'scope, '_> {
         let text = self.table.now().board.items[item].text.clone();
         let asked = OpenQuestion { item: text, question, iteration: 0, told: true };
         self.watcher.tell(&Progress::Parked { question: &asked });
-        let event = JournalEvent::Parked { item: asked.item.clone(), question: asked.question.clone() };
-        self.tell_linear(&event);
-        plimsoll_store::journal::note(
-            self.project,
-            plimsoll_domain::journal::JournalEntry::of_run(self.run, event),
-        )?;
+        self.record(JournalEvent::Parked { item: asked.item.clone(), question: asked.question.clone() })?;
         if let Some(state) = state_file::load(self.project, Some(&self.run.run_id))? {
             notify_of_questions(self.project, &state, &[asked]);
         }
