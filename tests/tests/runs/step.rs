@@ -43,8 +43,6 @@ fn assert_done_once(world: &World, sessions: u64) {
 #[test]
 fn a_session_stops_at_a_commit_where_its_next_step_would_not_fit_below_l2() {
     let mut world = world("- [ ] Item one\n");
-    // On a busy machine the client may write later than a hook waits, and then the commit is over.
-    world.write_user_settings(&json!({ "freshness_wait_ms": 5_000 }));
     let model = start_real(&mut world, |turn| {
         three_parts(turn, |turn| {
             // It obeys, and leaves what it was not asked to commit.

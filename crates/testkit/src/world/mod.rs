@@ -24,6 +24,10 @@ const API_KEY: &str = "sk-ant-api03-scripted-model-only-0000000000000";
 /// failure itself costs this time. A test that promises a pace measures it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Where there is a client, hooks wait so long for its writer: on a busy machine it may come later than users would wait for it.
+const FRESHNESS_WAIT: &str = "freshness_wait_ms";
+const PATIENT_MS: u64 = 5_000;
+
 /// A temporary folder with a home and a project; gone, with every process that still uses it, when dropped.
 pub struct World {
     // Declared before the folder: what runs is ended before its files go.
@@ -167,7 +171,15 @@ impl World {
 
     /// Writes the user's own settings: a project's file starts no program, sends nothing out and lifts no bound.
     pub fn write_user_settings(&self, settings: &Value) {
-        write(&self.home().join(".config/plimsoll/settings.json"), &settings.to_string());
+        let mut settings = settings.clone();
+        if let (true, Some(settings)) = (self.with_client, settings.as_object_mut()) {
+            settings.entry(FRESHNESS_WAIT).or_insert_with(|| PATIENT_MS.into());
+        }
+        write(&self.users_settings(), &settings.to_string());
+    }
+
+    fn users_settings(&self) -> PathBuf {
+        self.home().join(".config/plimsoll/settings.json")
     }
 
     /// Writes a program, with its folders, and says where it lies.
@@ -209,6 +221,9 @@ impl World {
     pub fn use_model(&mut self, model: &ScriptedModel) {
         self.with_client = true;
         self.set_env("ANTHROPIC_BASE_URL", model.url());
+        if !self.users_settings().exists() {
+            self.write_user_settings(&json!({}));
+        }
     }
 
     /// Takes another version of the client instead of the pinned one, and puts it on the PATH.
