@@ -43,8 +43,15 @@ fn each_items_run_hangs_below_the_item_and_what_is_merged_is_a_span() {
     set_telemetry(&mut world, collector.address());
     let noted = run_two(&mut world);
     let run_id = run_id(&world);
-    let is_root = || super::spans(&collector).iter().any(|span| span.id == trace::run(&run_id));
-    world.wait_until(is_root, "the span of the whole run");
+    // Each run has an exporter of its own, and sends its span last.
+    let all_told = || {
+        let spans = super::spans(&collector);
+        let is_below =
+            |item: &String| spans.iter().any(|span| span.name == "plimsoll run" && span.parent == *item);
+        spans.iter().any(|span| span.id == trace::run(&run_id))
+            && (1..=2).map(|number| trace::item(&run_id, number, 1)).all(|item| is_below(&item))
+    };
+    world.wait_until(all_told, "the spans of the whole run and of each item's");
     let spans = wait_for_end(&world, &collector);
     let ids: BTreeSet<&str> = spans.iter().map(|span| span.id.as_str()).collect();
     assert_eq!(ids.len(), spans.len());
