@@ -155,6 +155,9 @@ else
     programs=$(env -u RUSTC_WORKSPACE_WRAPPER -u CLIPPY_ARGS scripts/build.sh) profile=released
   fi
   step "tests"
-  run_tests "$profile"
+  # Those of --quick write to a disk.
+  memory=$(scripts/memory-folder.sh)
+  trap 'rm -rf "$fetched" ${memory:+"$memory"}' EXIT
+  TMPDIR=${memory:-${TMPDIR:-/tmp}} run_tests "$profile"
 fi
 step "all checks passed"

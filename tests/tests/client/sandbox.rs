@@ -17,6 +17,8 @@ fn sandboxed(script: &str) -> (World, ScriptedModel) {
         let found = std::process::Command::new(program).arg("--version").output();
         assert!(found.is_ok(), "{program} is missing: Claude Code's sandbox needs bubblewrap and socat");
     }
+    // The sandbox has a /dev of its own: what scripts/test.sh keeps in memory is not there.
+    let _ = tempfile::env::override_temp_dir(Path::new("/tmp"));
     let mut world = world("# Plan\n\n- [ ] Item one\n");
     let sandbox = json!({"enabled": true, "autoAllowBashIfSandboxed": true, "allowUnsandboxedCommands": false, "failIfUnavailable": true});
     let settings = json!({"sandbox": sandbox}).to_string();

@@ -465,8 +465,9 @@ fn a_worker_that_is_frozen_and_goes_on_later_lands_its_item_once() {
         let sent = world.command("kill", &[name, &pid]).run();
         assert_eq!(sent.code, Some(0), "{name}: {sent:?} {:#?}", journal(&world));
     };
-    // Not before that: what stands still as its parent dies is sent a hangup by the system.
     running.kill();
+    // Not before it is dead: what stands still as its parent dies is sent a hangup by the system.
+    world.wait_until(|| !running.is_running(), "the first process is dead");
     let second = world.plimsoll(&["run", "--resume"]).spawn();
     signal("-STOP");
     world.wait_until(|| events(&journal(&world), "landed").len() == 1, "the other item lands");

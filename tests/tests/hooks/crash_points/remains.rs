@@ -141,9 +141,9 @@ fn collect(folder: &Path, root: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
     }
 }
 
-/// Keys whose numbers are chance.
-const CHANCE: [&str; 7] =
-    ["pid", "process_started", "waits", "waited_ms", "seconds", "revision", "age_seconds"];
+/// Keys whose numbers are chance; `file` begins with the number of an inode.
+const CHANCE: [&str; 8] =
+    ["pid", "process_started", "waits", "waited_ms", "seconds", "revision", "age_seconds", "file"];
 
 /// The text with every moment, digest, process and handoff's name replaced.
 fn steady(text: &str) -> String {
