@@ -1,7 +1,7 @@
 //! The client, or any program, in a real pseudo-terminal, read as the user would see it.
 
 use crate::process_group::end_group;
-use crate::world::{PATIENCE, World};
+use crate::world::{TIMEOUT, World};
 use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
 use std::io::{Read, Write};
 use std::num::NonZero;
@@ -107,7 +107,7 @@ impl Terminal {
             if screen.contains(text) {
                 return screen;
             }
-            assert!(start.elapsed() < PATIENCE, "no {text:?} within {PATIENCE:?} on this screen:\n{screen}");
+            assert!(start.elapsed() < TIMEOUT, "no {text:?} within {TIMEOUT:?} on this screen:\n{screen}");
             sleep(Duration::from_millis(20));
         }
     }
@@ -119,7 +119,7 @@ impl Terminal {
             if let Some(status) = self.child.try_wait().expect("our own child can be waited for") {
                 return status;
             }
-            assert!(start.elapsed() < PATIENCE, "still running after {PATIENCE:?}:\n{}", self.screen());
+            assert!(start.elapsed() < TIMEOUT, "still running after {TIMEOUT:?}:\n{}", self.screen());
             sleep(Duration::from_millis(20));
         }
     }

@@ -35,7 +35,7 @@ impl Launch {
     ) -> Launch {
         let args = args.iter().map(OsString::from).collect();
         let program = program.as_ref().to_path_buf();
-        Launch { program, args, folder, env, stdin: Vec::new(), limit: super::PATIENCE }
+        Launch { program, args, folder, env, stdin: Vec::new(), limit: super::TIMEOUT }
     }
 
     /// Adds an argument.

@@ -22,11 +22,11 @@ const API_KEY: &str = "sk-ant-api03-scripted-model-only-0000000000000";
 
 /// How long a test waits for what must come: so long that no slow or shared machine makes it fail, since nothing but the
 /// failure itself costs this time. A test that promises a pace measures it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Where there is a client, hooks wait so long for its writer: on a busy machine it may come later than users would wait for it.
 const FRESHNESS_WAIT: &str = "freshness_wait_ms";
-const PATIENT_MS: u64 = 5_000;
+const WRITER_TIMEOUT_MS: u64 = 5_000;
 
 /// A temporary folder with a home and a project; gone, with every process that still uses it, when dropped.
 pub struct World {
@@ -173,7 +173,7 @@ impl World {
     pub fn write_user_settings(&self, settings: &Value) {
         let mut settings = settings.clone();
         if let (true, Some(settings)) = (self.with_client, settings.as_object_mut()) {
-            settings.entry(FRESHNESS_WAIT).or_insert_with(|| PATIENT_MS.into());
+            settings.entry(FRESHNESS_WAIT).or_insert_with(|| WRITER_TIMEOUT_MS.into());
         }
         write(&self.users_settings(), &settings.to_string());
     }
@@ -334,7 +334,7 @@ impl World {
     pub fn wait_until(&self, mut is_so: impl FnMut() -> bool, what: &str) {
         let start = Instant::now();
         while !is_so() {
-            assert!(start.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+            assert!(start.elapsed() < TIMEOUT, "not within {TIMEOUT:?}: {what}");
             sleep(Duration::from_millis(20));
         }
     }
