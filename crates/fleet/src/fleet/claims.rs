@@ -20,12 +20,13 @@ pub struct Offer {
     pub commit: String,
 }
 
-/// `policy::workers::claim`, with the limit of the cost. An item whose row somebody else has locked at the moment is passed over.
+/// `policy::workers::claim`, with the limit of the cost, and nothing where the fleet drains or has ended. An item whose row somebody else has locked at the moment is passed over.
 const CLAIM: &str = "
     with clock as materialized (select plimsoll.moment() as now),
     may as materialized (
       select from plimsoll.plan, clock
-      where plan.id = $1 and plan.paused_until <= clock.now and (plan.max_cost is null or plan.max_cost >
+      where plan.id = $1 and not plan.draining and plan.ended is null
+        and plan.paused_until <= clock.now and (plan.max_cost is null or plan.max_cost >
         (select coalesce(sum(worker.cost), 0) from plimsoll.worker where worker.plan = $1))
     ),
     free as (
@@ -84,7 +85,7 @@ const OFFERED: &str = "
     select place, epoch, sha from plimsoll.item where plan = $1 and stage = 'offered' order by place";
 
 impl Fleet {
-    /// Gives the first item that can be worked on, unless the plan is paused or its money is spent.
+    /// Gives the first item that can be worked on, unless the plan is paused, draining or ended, or its money is spent.
     pub fn claim(&mut self, worker: &str) -> Result<Option<Claim>, FleetError> {
         const DOING: &str = "claim an item";
         let Fleet { database, plan, name, has_areas } = self;

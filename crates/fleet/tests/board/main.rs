@@ -14,6 +14,7 @@ mod faults;
 mod reached;
 mod scale;
 mod together;
+mod upgrade;
 
 // What the suite below uses: in its own crate this is what stands above it.
 use plimsoll_domain::board::{Aside, Board, BoardItem, Moment, Stage};

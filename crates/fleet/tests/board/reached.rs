@@ -225,7 +225,7 @@ fn tables_of_another_version_or_of_nobody_are_refused() {
     ] {
         let error = newer.expect_err("a newer version");
         assert!(
-            error.to_string().contains("has tables of version 2; this program knows version 1"),
+            error.to_string().contains("has tables of version 3; this program knows version 2"),
             "{error}"
         );
         assert!(error.hint().expect("what to do").contains("install the newer Plimsoll"));
