@@ -6,6 +6,7 @@ mod context;
 mod demo;
 mod doctor;
 mod export;
+pub mod fleet;
 mod gate;
 mod generate;
 mod handoffs;
@@ -130,6 +131,8 @@ pub(crate) enum Verb {
     Prune(prune::PruneArguments),
     /// Deliver a run's notes to Linear, or check whether they would arrive
     Linear(linear::LinearArguments),
+    /// Let several machines work on one plan, by a database and a git remote
+    Fleet(fleet::FleetArguments),
     /// Watch a whole run with the real client and a scripted model: no key, no network
     Demo(demo::DemoArguments),
     /// Print the settings' JSON Schema, a shell's completion script, or a manual page
@@ -143,7 +146,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Set up", &["init", "uninstall", "doctor", "statusline"]),
     ("For the agent and for scripts", &["checkpoint", "memory", "monitor", "prompt", "with-context"]),
     ("Data", &["query", "prune"]),
-    ("Also", &["linear", "demo", "generate", "help"]),
+    ("Also", &["fleet", "linear", "demo", "generate", "help"]),
 ];
 
 impl Command {
@@ -157,7 +160,7 @@ impl Command {
 }
 
 /// True for `plimsoll --version --json`, in either order. For clap `--version` is the end of a command line.
-pub(crate) fn asks_for_build() -> bool {
+pub fn asks_for_build() -> bool {
     let words: Vec<_> = std::env::args_os().skip(1).collect();
     let is = |word: &std::ffi::OsString, names: &[&str]| names.iter().any(|name| word == name);
     let version = |word| is(word, &["--version", "-V"]);
@@ -198,6 +201,7 @@ impl Verb {
             Verb::Plan(arguments) => plan::show(&arguments),
             Verb::Answer(arguments) => answer::answer(&arguments),
             Verb::Linear(arguments) => linear::linear(&arguments),
+            Verb::Fleet(_) => fleet::become_fleet(),
             Verb::Log(arguments) => log::log(&arguments),
             Verb::Report(arguments) => report::report(&arguments),
             Verb::Query(arguments) => query::query(&arguments),
@@ -219,7 +223,7 @@ impl Verb {
 
 /// Prints the help that was asked for, or what is wrong with a command line. clap paints both, and lets the escape
 /// characters of an argument pass (a shell completes the name of a file): then it is told without colours.
-pub(crate) fn misread(error: &clap::Error) -> ExitCode {
+pub fn misread(error: &clap::Error) -> ExitCode {
     let is_plain = |word: std::ffi::OsString| {
         let word = word.to_string_lossy();
         visible(&word) == word

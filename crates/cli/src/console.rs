@@ -7,7 +7,7 @@
 mod painted;
 
 use indicatif::ProgressBar;
-pub(crate) use painted::Painted;
+pub use painted::Painted;
 use plimsoll_domain::text::SafeText;
 use plimsoll_store::environment;
 use std::fmt::Display;
@@ -15,7 +15,7 @@ use std::io::{self, BufWriter, IsTerminal, Stderr, Stdout, StdoutLock, Write};
 use std::process::ExitCode;
 
 /// Prints a page of words; a reader that has gone away is a normal end.
-pub(crate) fn say(text: impl Display) {
+pub fn say(text: impl Display) {
     let _ = try_say(text);
 }
 
@@ -25,28 +25,28 @@ pub(crate) fn try_say(text: impl Display) -> io::Result<()> {
 }
 
 /// True on a terminal, unless the user wants none.
-pub(crate) fn has_colours() -> bool {
+pub fn has_colours() -> bool {
     is_terminal() && environment::variable("NO_COLOR").is_none()
 }
 
 /// How wide the terminal is that we print to.
-pub(crate) fn columns() -> Option<usize> {
+pub fn columns() -> Option<usize> {
     let size = is_terminal().then(|| rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok());
     size.flatten().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 /// Asks in one line; the answer follows it.
-pub(crate) fn ask(question: impl Display) {
+pub fn ask(question: impl Display) {
     let _ = print(&SafeText::line(&question.to_string()));
 }
 
 /// Prints JSON, every letter of it escaped that would steer a terminal: the same value for the one that reads it.
-pub(crate) fn json(document: impl Display) {
+pub fn json(document: impl Display) {
     let _ = print(&SafeText::json(&format!("{document}\n")));
 }
 
 /// Prints lines at once, with their colours on a terminal that may have them; fails when nobody reads any more.
-pub(crate) fn paint(lines: &[Painted]) -> io::Result<()> {
+pub fn paint(lines: &[Painted]) -> io::Result<()> {
     let shown = if has_colours() { Painted::to_terminal } else { Painted::to_plain };
     let text: String = lines.iter().map(|line| shown(line) + "\n").collect();
     write(stdout(), &text)
@@ -95,7 +95,7 @@ pub(crate) fn set_lines(bar: &ProgressBar, lines: &[String]) {
 }
 
 /// Prints a page of words on standard error.
-pub(crate) fn note(text: impl Display) {
+pub fn note(text: impl Display) {
     let _ = write(stderr(), SafeText::page(&format!("{text}\n")).as_str());
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn ask_aside(question: impl Display) {
 }
 
 /// True if standard output is a terminal.
-pub(crate) fn is_terminal() -> bool {
+pub fn is_terminal() -> bool {
     stdout().is_terminal()
 }
 
@@ -179,23 +179,23 @@ fn stderr() -> Stderr {
 pub(crate) const FAULT: u8 = 70;
 
 /// Says what went wrong: exit code 1, or another where a verb has its own.
-pub(crate) fn fail(error: impl Display, code: u8) -> ExitCode {
+pub fn fail(error: impl Display, code: u8) -> ExitCode {
     say_error(&error);
     ExitCode::from(code)
 }
 
 /// Says what the disk refused, and what to do about it.
-pub(crate) fn refused(error: &plimsoll_store::StoreError) -> ExitCode {
+pub fn refused(error: &plimsoll_store::StoreError) -> ExitCode {
     fail(format!("{error}\nhint: {}", error.hint()), 1)
 }
 
 /// Says what went wrong, on standard error.
-pub(crate) fn say_error(error: &impl Display) {
+pub fn say_error(error: &impl Display) {
     note(format!("plimsoll: {error}"));
 }
 
 /// The user's answer to a yes-or-no question: only `y` and `yes` agree.
-pub(crate) fn agrees() -> bool {
+pub fn agrees() -> bool {
     answer().is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes"))
 }
 

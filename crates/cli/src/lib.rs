@@ -4,12 +4,14 @@
 //! way to the terminal; `render` makes texts and pages safe to show; `endings` has the words for each way in which a run ends.
 //! Facts are gathered first, and pure functions make lines of them, so that the tests need no terminal.
 //!
+//! `plimsoll-fleet` prints through the same `console`, and reads the command line that `plimsoll fleet` has here.
+//!
 //! Limits: sentences on a terminal change between versions; scripts use `--json`, the markers and the exit codes. A command
 //! shows what the files say at that moment, and locks nothing to do so.
 
 mod branch;
 mod commands;
-mod console;
+pub mod console;
 mod endings;
 mod foreign_state;
 mod full_screen;
@@ -24,7 +26,9 @@ mod target_session;
 mod value_parsers;
 mod worker_words;
 
+pub use commands::fleet as fleet_line;
 use commands::{Command, Verb};
+pub use commands::{asks_for_build, misread};
 use plimsoll_domain::build::Build;
 use std::process::ExitCode;
 
@@ -33,13 +37,13 @@ const SIGXFSZ: i32 = 25;
 
 /// Runs the command that this process was started with.
 pub fn main() -> ExitCode {
-    if commands::asks_for_build() {
+    if asks_for_build() {
         console::say(Build::own("plimsoll").to_json());
         return ExitCode::SUCCESS;
     }
     let verb = match Command::of_process() {
         Ok(command) => command.verb,
-        Err(error) => return commands::misread(&error),
+        Err(error) => return misread(&error),
     };
     if let Some(code) = place::check(&verb) {
         return code;

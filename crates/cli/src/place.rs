@@ -54,8 +54,9 @@ fn asks_for_the_project(verb: &Verb) -> bool {
         | Verb::Context(_)
         | Verb::WithContext(_)
         | Verb::Generate(_)
-        // `plimsoll-linear` does this itself.
+        // `plimsoll-linear` and `plimsoll-fleet` do this themselves.
         | Verb::Linear(_)
+        | Verb::Fleet(_)
         | Verb::Demo(_) => false,
     }
 }

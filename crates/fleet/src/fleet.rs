@@ -5,6 +5,7 @@ pub(crate) mod journal;
 pub(crate) mod members;
 mod merging;
 pub(crate) mod plan;
+pub(crate) mod standing;
 
 use crate::database::{Database, Parameter, Stopped};
 use crate::fault::FleetError;

@@ -1,4 +1,4 @@
-//! RULE: the only crate that speaks to PostgreSQL. No program links it yet.
+//! RULE: the only crate that speaks to PostgreSQL, and `plimsoll-fleet`, the optional program that is made of it. Nothing else links it.
 //!
 //! A fleet is one plan on several machines: its board is in a database, and the work itself travels by git. [`Fleet`] has the
 //! operations of [`plimsoll_policy::workers`] under the same names. Where one row or the plan decides, rows are locked, the policy
@@ -11,6 +11,7 @@
 //! ends with its lease, an offer that has arrived is fenced when it is repeated, everything else changes nothing twice. An answer
 //! that never comes, from a server that still confirms what it is sent, is waited for without end.
 
+mod commands;
 mod database;
 mod fault;
 mod fleet;
@@ -20,6 +21,7 @@ mod schema;
 pub mod settings;
 mod tls;
 
+pub use commands::main;
 pub use database::Database;
 pub use fault::{Fault, FleetError};
 pub use fleet::Fleet;
@@ -27,6 +29,7 @@ pub use fleet::claims::Offer;
 pub use fleet::journal::Event;
 pub use fleet::members::{Spent, WorkerReport};
 pub use fleet::plan::{Deliver, NewPlan};
+pub use fleet::standing::{Counts, Standing, standings};
 pub use found::{NotFound, URL, find, find_by};
 pub use schema::VERSION;
 pub use tls::TrustError;

@@ -11,8 +11,11 @@ pub const LINEAR: &str = "plimsoll-linear";
 /// The program that talks to an OpenTelemetry collector.
 pub const OTEL: &str = "plimsoll-otel";
 
+/// The program that talks to PostgreSQL.
+pub const FLEET: &str = "plimsoll-fleet";
+
 /// All of them: an installation without one of them lacks nothing else.
-pub const ALL: [&str; 2] = [LINEAR, OTEL];
+pub const ALL: [&str; 3] = [FLEET, LINEAR, OTEL];
 
 /// It is not installed, or only where nobody may trust it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -224,7 +224,7 @@ impl Write for Listener {
 }
 
 /// Becomes another program, with our streams, environment and working directory. Answers only where that cannot be.
-pub fn become_successor(program: &Path, arguments: &[String]) -> std::io::Error {
+pub fn become_successor(program: &Path, arguments: &[impl AsRef<std::ffi::OsStr>]) -> std::io::Error {
     Command::new(program).args(arguments).exec()
 }
 

@@ -76,9 +76,15 @@ fn the_hook_programs_link_a_short_committed_list() {
 
 #[test]
 fn no_program_for_users_links_the_test_bench() {
-    for package in
-        ["plimsoll", "plimsoll-cli", "plimsoll-hooks", "plimsoll-mcp", "plimsoll-linear", "plimsoll-otel"]
-    {
+    for package in [
+        "plimsoll",
+        "plimsoll-cli",
+        "plimsoll-hooks",
+        "plimsoll-mcp",
+        "plimsoll-linear",
+        "plimsoll-otel",
+        "plimsoll-fleet",
+    ] {
         let linked = linked_by(package);
         assert!(linked.contains("plimsoll-flows") && linked.contains(package), "{linked:?}");
         assert!(!linked.contains("plimsoll-testkit"), "{package}");
@@ -103,9 +109,7 @@ fn only_the_optional_programs_link_a_network_client() {
         assert!(lost.is_empty(), "they have other names now: {lost:?}");
     }
     const DATABASE: [&str; 4] = ["plimsoll-fleet", "postgres", "tokio-postgres", "tokio-postgres-rustls"];
-    for package in
-        ["plimsoll", "plimsoll-cli", "plimsoll-hooks", "plimsoll-mcp", "plimsoll-linear", "plimsoll-otel"]
-    {
+    for package in ["plimsoll-cli", "plimsoll-hooks", "plimsoll-mcp", "plimsoll-linear", "plimsoll-otel"] {
         let linked = linked_by(package);
         let wrong: Vec<_> = DATABASE.iter().filter(|name| linked.contains(**name)).collect();
         assert!(wrong.is_empty(), "{package} links {wrong:?}");
@@ -141,6 +145,7 @@ fn each_program_names_the_one_library_that_it_is() {
         .collect();
     let expected = [
         ("plimsoll", "plimsoll_cli"),
+        ("plimsoll-fleet", "plimsoll_fleet"),
         ("plimsoll-hook", "plimsoll_hooks"),
         ("plimsoll-linear", "plimsoll_linear"),
         ("plimsoll-mcp", "plimsoll_mcp"),
@@ -187,10 +192,10 @@ fn imports_go_one_way() {
         // The optional programs, which use the network.
         ("linear", &["domain", "policy", "store", "secrets", "linear-client", "flows"]),
         ("otel", &["domain", "policy", "store", "secrets", "transport", "flows"]),
-        // The board in a database; its program is still to come.
-        ("fleet", &["domain", "policy", "store"]),
+        // It shares the command's words, console and runs.
+        ("fleet", &["domain", "policy", "store", "launcher", "flows", "cli"]),
         // The programs, each one call.
-        ("plimsoll", &["cli", "hooks", "linear", "mcp", "otel"]),
+        ("plimsoll", &["cli", "fleet", "hooks", "linear", "mcp", "otel"]),
         // Script in, answers out.
         ("scripted-model", &[]),
         ("testkit", &["scripted-model"]),

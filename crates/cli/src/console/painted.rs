@@ -4,7 +4,7 @@ use plimsoll_domain::text::SafeText;
 
 /// One line, piece by piece.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Painted(Vec<Piece>);
+pub struct Painted(Vec<Piece>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Piece {
@@ -15,12 +15,12 @@ struct Piece {
 
 impl Painted {
     /// A line of words without colours.
-    pub(crate) fn plain(words: &str) -> Painted {
+    pub fn plain(words: &str) -> Painted {
         Painted::default().then(None, words)
     }
 
     /// The line with more words behind it, in this colour (`1;32`).
-    pub(crate) fn then(mut self, code: Option<&'static str>, words: &str) -> Painted {
+    pub fn then(mut self, code: Option<&'static str>, words: &str) -> Painted {
         self.push(code.map(str::to_owned), words);
         self
     }

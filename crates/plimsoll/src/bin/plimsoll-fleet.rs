@@ -1,0 +1,5 @@
+//! `plimsoll-fleet`: lets several machines work on one plan.
+
+fn main() -> std::process::ExitCode {
+    plimsoll_fleet::main()
+}
