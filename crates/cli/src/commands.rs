@@ -32,6 +32,8 @@ mod with_context;
 use crate::console;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use plimsoll_protocol::foreign_words::visible;
+pub use run::progress::for_people as duration;
+pub use status::width;
 use std::process::ExitCode;
 
 /// The load line for Claude Code: know how full the context window is, checkpoint before it overflows, resume

@@ -10,9 +10,11 @@ use indicatif::ProgressBar;
 pub use painted::Painted;
 use plimsoll_domain::text::SafeText;
 use plimsoll_store::environment;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Stderr, Stdout, StdoutLock, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Prints a page of words; a reader that has gone away is a normal end.
 pub fn say(text: impl Display) {
@@ -112,6 +114,16 @@ pub fn is_terminal() -> bool {
 /// True if standard error is a terminal.
 pub(crate) fn is_error_terminal() -> bool {
     stderr().is_terminal()
+}
+
+/// Waits this long; true as soon as our standard output has no reader.
+pub fn is_closed_after(nap: Duration) -> bool {
+    let stdout = rustix::stdio::stdout();
+    // HUP and ERR are reported without being asked for: no write is needed to see that the reader is gone.
+    let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
+    let nap = Timespec { tv_sec: nap.as_secs() as i64, tv_nsec: i64::from(nap.subsec_nanos()) };
+    let answer = poll(&mut watched, Some(&nap));
+    answer.is_ok() && watched[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
 /// Many answers for other programs, written together.

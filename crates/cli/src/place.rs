@@ -8,7 +8,7 @@ use plimsoll_store::layout::Beginning;
 use std::process::ExitCode;
 
 /// The project of a run that is about to begin; says first which folder that is, where it is not the current one.
-pub(crate) fn of_new_run(plan: Option<&str>) -> Project {
+pub fn of_new_run(plan: Option<&str>) -> Project {
     let beginning = Beginning::find(plan);
     beginning.words().iter().for_each(say_error);
     beginning.project()

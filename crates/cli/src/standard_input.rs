@@ -51,9 +51,11 @@ pub(crate) fn document() -> Option<Vec<u8>> {
 
 /// Why standard input gives no text.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum InputError {
+pub enum InputError {
+    /// The system.
     #[error("cannot read standard input: {0}")]
     Unreadable(std::io::Error),
+    /// It is something else.
     #[error("standard input is not UTF-8 text")]
     NotUtf8,
 }

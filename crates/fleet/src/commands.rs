@@ -1,11 +1,24 @@
 //! `plimsoll-fleet`, the program: `plimsoll fleet` becomes it. One file for each verb.
+//!
+//! Every answer of the database is waited for with an end ([`crate::within`]).
 
+mod answer;
+mod create;
+mod event_words;
+mod forget;
+mod log;
+mod report;
 mod status;
+mod steer;
+mod words;
 
 use crate::database::Database;
+use crate::deadline::{ANSWER, within};
 use crate::fault::FleetError;
+use crate::fleet::Fleet;
 use crate::found;
 use clap::Parser;
+use plimsoll_cli::InputError;
 use plimsoll_cli::console::{fail, say};
 use plimsoll_cli::fleet_line::{FleetArguments, FleetVerb};
 use plimsoll_domain::build::Build;
@@ -17,6 +30,25 @@ use std::process::ExitCode;
 struct Program {
     #[command(flatten)]
     arguments: FleetArguments,
+}
+
+/// Why a command did not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+enum CommandError {
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
+    #[error(transparent)]
+    Create(#[from] create::CreateError),
+    #[error(transparent)]
+    Input(#[from] InputError),
+    #[error("{0}")]
+    Item(words::NoSuchItem),
+    #[error("the answer is empty: plimsoll fleet answer {name} {item} TEXT, or - for standard input")]
+    EmptyAnswer { name: String, item: usize },
+    #[error("the fleet `{name}` is over ({how}): it goes on no more")]
+    Over { name: String, how: String },
+    #[error("nothing was done")]
+    NotSure,
 }
 
 /// As every system that we run on numbers it.
@@ -35,20 +67,57 @@ pub fn main() -> ExitCode {
         Err(error) => return plimsoll_cli::misread(&error),
     };
     let done = match &program.arguments.verb {
+        FleetVerb::Create(arguments) => create::create(arguments),
         FleetVerb::Status(arguments) => status::status(arguments),
+        FleetVerb::Log(arguments) => log::log(arguments),
+        FleetVerb::Report(arguments) => report::report(arguments),
+        FleetVerb::Answer(arguments) => answer::answer(arguments),
+        FleetVerb::Reopen(arguments) => answer::reopen(arguments),
+        FleetVerb::Drain(arguments) => steer::drain(arguments),
+        FleetVerb::Resume(arguments) => steer::resume(arguments),
+        FleetVerb::Stop(arguments) => steer::stop(arguments),
+        FleetVerb::Forget(arguments) => forget::forget(arguments),
+        FleetVerb::Check(_) => Ok(ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| refused(&error))
 }
 
-/// The database that the user's environment names.
-fn database() -> Result<Database, FleetError> {
-    Database::connect(found::find()?)
+/// Asks the database that the user's environment names.
+fn ask<T: Send + 'static>(
+    doing: &'static str,
+    work: impl FnOnce(Database) -> Result<T, FleetError> + Send + 'static,
+) -> Result<T, FleetError> {
+    within(ANSWER, found::find()?, doing, |settings| work(Database::connect(settings)?))
+}
+
+/// Asks about a fleet in it.
+fn ask_fleet<T: Send + 'static>(
+    name: &str,
+    doing: &'static str,
+    work: impl FnOnce(&mut Fleet) -> Result<T, FleetError> + Send + 'static,
+) -> Result<T, FleetError> {
+    let name = name.to_owned();
+    ask(doing, move |database| work(&mut Fleet::open(database, &name)?))
 }
 
 /// Says what went wrong and what to do: exit code 1.
-fn refused(error: &FleetError) -> ExitCode {
+fn refused(error: &CommandError) -> ExitCode {
     match error.hint() {
         Some(hint) => fail(format!("{error}\nhint: {hint}"), 1),
         None => fail(error, 1),
+    }
+}
+
+impl CommandError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            CommandError::Fleet(error) => error.hint(),
+            CommandError::Create(error) => error.hint(),
+            CommandError::Input(_)
+            | CommandError::Item(_)
+            | CommandError::EmptyAnswer { .. }
+            | CommandError::Over { .. }
+            | CommandError::NotSure => None,
+        }
     }
 }

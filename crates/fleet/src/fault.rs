@@ -6,6 +6,7 @@ use plimsoll_policy::workers::Fenced;
 use postgres::error::SqlState;
 use std::error::Error;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +71,9 @@ pub enum Fault {
     /// The connection was cut, perhaps before the answer to what was done.
     #[error("the connection was lost before the answer came")]
     Lost,
+    /// Somebody took the connection, and never answered.
+    #[error("no answer came within {} seconds", .0.as_secs())]
+    Silent(Duration),
     /// The server ends or begins.
     #[error("it is starting or shutting down")]
     Restarting,
@@ -144,6 +148,7 @@ impl FleetError {
             fault,
             Fault::Unreachable(_)
                 | Fault::Lost
+                | Fault::Silent(_)
                 | Fault::Restarting
                 | Fault::Crowded
                 | Fault::Busy(_)
@@ -157,6 +162,11 @@ impl Fault {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Fault::Unreachable(_) => format!("check that it runs, and the address in {URL}"),
+            Fault::Silent(_) => {
+                format!(
+                    "check that PostgreSQL listens there, that it is not stopped, and the address in {URL}"
+                )
+            }
             Fault::Lost => "try again: what was done stays done, and nothing is done twice".to_owned(),
             Fault::Restarting | Fault::Busy(_) => "try again in a moment".to_owned(),
             Fault::Crowded => "raise max_connections, or put PgBouncer in front of it".to_owned(),

@@ -6,6 +6,7 @@ pub(crate) mod members;
 mod merging;
 pub(crate) mod plan;
 pub(crate) mod standing;
+mod steering;
 
 use crate::database::{Database, Parameter, Stopped};
 use crate::fault::FleetError;

@@ -9,10 +9,12 @@
 //!
 //! Limits: an operation whose connection is cut may have happened. All of them can be asked for again: a claim that nobody knows of
 //! ends with its lease, an offer that has arrived is fenced when it is repeated, everything else changes nothing twice. An answer
-//! that never comes, from a server that still confirms what it is sent, is waited for without end.
+//! that never comes, from a server that still confirms what it is sent, is waited for without end by [`Fleet`]; [`within`] ends that
+//! wait, and the commands use it.
 
 mod commands;
 mod database;
+mod deadline;
 mod fault;
 mod fleet;
 mod found;
@@ -23,13 +25,14 @@ mod tls;
 
 pub use commands::main;
 pub use database::Database;
+pub use deadline::{ANSWER, within};
 pub use fault::{Fault, FleetError};
 pub use fleet::Fleet;
 pub use fleet::claims::Offer;
 pub use fleet::journal::Event;
 pub use fleet::members::{Spent, WorkerReport};
-pub use fleet::plan::{Deliver, NewPlan};
-pub use fleet::standing::{Counts, Standing, standings};
+pub use fleet::plan::{Deliver, NewPlan, objective_hash, prepare};
+pub use fleet::standing::{Counts, ItemStanding, Standing, WorkerStanding, standings};
 pub use found::{NotFound, URL, find, find_by};
 pub use schema::VERSION;
 pub use tls::TrustError;

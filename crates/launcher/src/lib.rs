@@ -22,6 +22,7 @@ pub mod client;
 pub mod git;
 mod git_error;
 pub mod process;
+pub mod remote;
 mod time_limit;
 pub mod wip;
 pub mod worktree;

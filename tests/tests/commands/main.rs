@@ -5,6 +5,7 @@ mod delivery;
 mod docs;
 mod doctor;
 mod export;
+mod fleet;
 mod foresight;
 mod frozen;
 mod gates;

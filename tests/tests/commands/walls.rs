@@ -193,7 +193,7 @@ fn imports_go_one_way() {
         ("linear", &["domain", "policy", "store", "secrets", "linear-client", "flows"]),
         ("otel", &["domain", "policy", "store", "secrets", "transport", "flows"]),
         // It shares the command's words, console and runs.
-        ("fleet", &["domain", "policy", "store", "launcher", "flows", "cli"]),
+        ("fleet", &["domain", "policy", "store", "secrets", "launcher", "flows", "cli"]),
         // The programs, each one call.
         ("plimsoll", &["cli", "fleet", "hooks", "linear", "mcp", "otel"]),
         // Script in, answers out.

@@ -559,9 +559,9 @@ fn where_workers_cannot_share_a_plan_nothing_begins_and_the_reason_is_named() {
     std::fs::remove_file(world.path(".git/shallow")).expect("it was there");
     std::fs::remove_file(world.path("fix_plan.md")).expect("it was there");
     world.git(&["commit", "-qam", "No plan"]);
-    refused(&world, &["2"], "--workers needs a plan");
+    refused(&world, &["2"], "workers need a plan");
     let plain = World::without_git();
-    refused(&plain, &["2", "--client", "/bin/true"], "--workers needs a git repository");
+    refused(&plain, &["2", "--client", "/bin/true"], "workers need a git repository");
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! `plimsoll fleet`: its command line. `plimsoll-fleet` reads the same one and does what it says: `plimsoll` links no database.
 
 use crate::console::fail;
-use clap::{Args, Subcommand};
+use crate::value_parsers;
+use clap::{Args, Subcommand, ValueEnum};
 use plimsoll_flows::optional_program::{self, FLEET};
+use plimsoll_policy::foreign::PROMISE;
 use plimsoll_store::Project;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// What is asked of a fleet.
@@ -19,8 +22,76 @@ pub struct FleetArguments {
 /// What can be done with fleets.
 #[derive(Debug, Subcommand)]
 pub enum FleetVerb {
+    /// Put the plan of this clone into the database, for workers on several machines
+    Create(CreateArguments),
     /// Show the fleets of the database, or how far one has come
     Status(StatusArguments),
+    /// Show what happened in a fleet, one line per event
+    Log(LogArguments),
+    /// Print a report in Markdown: what was merged, what is set aside and why, the cost of each machine
+    Report(NameArgument),
+    /// Answer the question of an item that is set aside: it is open again, and keeps its tries
+    Answer(AnswerArguments),
+    /// Open an item again that was set aside for another reason than a question
+    Reopen(ReopenArguments),
+    /// Let no worker begin anything new; what is begun is finished and merged, and the members end
+    Drain(NameArgument),
+    /// Let workers begin new items again after `drain`
+    Resume(NameArgument),
+    /// Stop a fleet for good: the members end their sessions, and unfinished work stays on its branches
+    Stop(SureArguments),
+    /// Remove a fleet from the database, with its journal, and name the branches that may remain
+    Forget(SureArguments),
+    /// Check database, role, remote and members, as `plimsoll doctor --fleet NAME` does
+    #[command(hide = true)]
+    Check(CheckArguments),
+}
+
+/// What several machines work on.
+#[derive(Debug, Args)]
+#[command(after_help = CREATE)]
+pub struct CreateArguments {
+    /// The fleet's name: letters, digits, `-`, `_` and `.`
+    pub name: String,
+    /// The task; without it PROMPT.md is the task
+    #[arg(long, value_name = "TEXT", conflicts_with = "objective_file")]
+    pub objective: Option<String>,
+    /// A file with the task
+    #[arg(long, value_name = "FILE")]
+    pub objective_file: Option<PathBuf>,
+    /// The plan, with `- [ ]` lines [default: fix_plan.md]
+    #[arg(long, value_name = "FILE")]
+    pub todo: Option<String>,
+    /// Leave the work on a branch of its own, or push it to the branch that is checked out
+    #[arg(long, value_name = "WHERE", default_value = "branch")]
+    pub deliver: DeliverTo,
+    /// The git remote by which the work travels
+    #[arg(long, default_value = "origin")]
+    pub remote: String,
+    /// The branch on which the work comes together [default: plimsoll/NAME]
+    #[arg(long, value_name = "BRANCH")]
+    pub branch: Option<String>,
+    /// A command that must pass on what is merged; may be given several times
+    #[arg(long, value_name = "CMD")]
+    pub verify: Vec<String>,
+    /// Begin nothing new once all machines together have spent this many US dollars
+    #[arg(long, value_name = "USD", value_parser = value_parsers::dollars)]
+    pub max_cost: Option<f64>,
+    /// Begin nothing new after N sessions on all machines together
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_iterations: Option<u32>,
+    /// The word of the promise
+    #[arg(long, default_value = PROMISE, value_name = "WORD", value_parser = value_parsers::promise_word)]
+    pub promise: String,
+}
+
+/// Where the work of a fleet goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DeliverTo {
+    /// It stays on a branch of its own; the end says how to merge it
+    Branch,
+    /// The branch that is checked out here is moved forward on the remote, item by item
+    Merge,
 }
 
 /// Which fleet, and how to show it.
@@ -33,19 +104,109 @@ pub struct StatusArguments {
     pub json: bool,
 }
 
+/// How much of a fleet's journal.
+#[derive(Debug, Args)]
+pub struct LogArguments {
+    /// The fleet
+    pub name: String,
+    /// Print new lines as they come, until the fleet is over
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Only the newest N lines
+    #[arg(short = 'n', long, value_name = "N")]
+    pub lines: Option<usize>,
+    /// Print each line as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which fleet.
+#[derive(Debug, Args)]
+pub struct NameArgument {
+    /// The fleet
+    pub name: String,
+}
+
+/// Which question, and the answer.
+#[derive(Debug, Args)]
+pub struct AnswerArguments {
+    /// The fleet
+    pub name: String,
+    /// The item's number, as `plimsoll fleet status NAME` shows it
+    pub item: usize,
+    /// The answer; `-` reads standard input
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    pub text: Vec<String>,
+}
+
+/// Which item.
+#[derive(Debug, Args)]
+pub struct ReopenArguments {
+    /// The fleet
+    pub name: String,
+    /// The item's number, as `plimsoll fleet status NAME` shows it
+    pub item: usize,
+}
+
+/// Which fleet, and whether to ask first.
+#[derive(Debug, Args)]
+pub struct SureArguments {
+    /// The fleet
+    pub name: String,
+    /// Do it without asking; without a terminal nobody is asked
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// What is checked.
+#[derive(Debug, Args)]
+pub struct CheckArguments {
+    /// The fleet
+    pub name: String,
+    /// The git remote, in a clone
+    #[arg(long, default_value = "origin")]
+    pub remote: String,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 const EXAMPLES: &str = "\
 Examples:
+  plimsoll fleet create night --verify 'npm test' --max-cost 40
   plimsoll fleet status             every fleet in the database
+  plimsoll fleet status night       items, workers, questions
+  plimsoll fleet log night -f
 
-The database is PLIMSOLL_DATABASE_URL, or what libpq's variables, service files and ~/.pgpass say.";
+The database is PLIMSOLL_DATABASE_URL, or what libpq's variables, service files and ~/.pgpass say. docs/fleet.md says more.";
+
+const CREATE: &str = "\
+Examples:
+  plimsoll fleet create night --verify 'npm test'            onto the branch plimsoll/night
+  plimsoll fleet create night --deliver merge --max-cost 40  onto the branch that is checked out
+
+Task and plan are those of this clone. Everything must be committed and pushed: the machines that join have what is on the
+remote. The database gets items, branches and commands, and neither the task nor any code.";
+
+/// The text of an answer; `-` reads standard input.
+pub fn words_of(text: &[String]) -> Result<String, crate::standard_input::InputError> {
+    match text {
+        [word] => crate::standard_input::text_of(word),
+        words => Ok(words.join(" ")),
+    }
+}
 
 /// Becomes `plimsoll-fleet`, with the words behind `plimsoll fleet`; exit code 1 where that cannot be started.
 pub(crate) fn become_fleet() -> ExitCode {
+    become_with(&std::env::args_os().skip(2).collect::<Vec<_>>())
+}
+
+/// The same with these words.
+pub(crate) fn become_with(words: &[OsString]) -> ExitCode {
     let program = match optional_program::find(&Project::of_command(), FLEET) {
         Ok(program) => program,
         Err(error) => return fail(format!("{error}\nhint: {}", error.hint()), 1),
     };
-    let words: Vec<OsString> = std::env::args_os().skip(2).collect();
-    let error = plimsoll_launcher::become_successor(&program, &words);
+    let error = plimsoll_launcher::become_successor(&program, words);
     fail(format!("{} cannot be started: {error}", program.display()), 1)
 }

@@ -147,7 +147,7 @@ pub(crate) fn living_client(state: &RunState) -> Option<u32> {
 }
 
 /// As the user says, else as the terminal is, else as usual.
-pub(crate) fn width() -> usize {
+pub fn width() -> usize {
     let said = environment::number("COLUMNS").filter(|columns| *columns >= 1.0);
     let width = said.map_or_else(
         || console::columns().unwrap_or(USUAL_WIDTH).min(USUAL_WIDTH),

@@ -16,8 +16,9 @@ use serde_json::json;
 const MOST_ITEMS: usize = 100_000;
 
 const CREATE: &str = "
-    insert into plimsoll.plan (name, repo, target, verify, deliver, objective_hash, max_cost, has_areas, created)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, plimsoll.moment())
+    insert into plimsoll.plan (name, repo, target, verify, deliver, objective_hash, max_cost, has_areas, began_at, plan_file,
+      plan_is_tracked, below, promise, max_sessions, created)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, plimsoll.moment())
     on conflict (name) do nothing returning id";
 const ITEMS: &str = "
     insert into plimsoll.item (plan, place, text, needs, areas, stage)
@@ -27,6 +28,11 @@ const ITEMS: &str = "
     from jsonb_array_elements($2::text::jsonb) as row";
 const CREATED: &str = "
     insert into plimsoll.event (at, plan, kind, detail) values (plimsoll.moment(), $1, 'created', $2)";
+const MAY_WRITE: &str = "
+    insert into plimsoll.plan (name, repo, target, verify, deliver, objective_hash, has_areas, created)
+      select '', '', '', '{}', '', '', false, 0 where false;
+    insert into plimsoll.item (plan, place, text, needs, areas, stage) select 0, 0, '', '{}', '{}', '' where false;
+    insert into plimsoll.event (at, plan, kind) select 0, 0, '' where false";
 const OPEN: &str = "select id, has_areas from plimsoll.plan where name = $1";
 const LOCK: &str = "select from plimsoll.plan where id = $1 for update";
 const AT_WORK: &str = "
@@ -51,6 +57,36 @@ pub struct NewPlan {
     pub objective_hash: String,
     /// For all workers on all machines, in dollars.
     pub max_cost: Option<f64>,
+    /// The commit at which it begins.
+    pub began_at: String,
+    /// The plan's file, from the repository's root on.
+    pub plan_file: String,
+    /// True if git follows it: then its ticks are committed.
+    pub plan_is_tracked: bool,
+    /// The project's folder, from the repository's root on; empty for the root.
+    pub below: String,
+    /// The word of the promise.
+    pub promise: String,
+    /// For all workers on all machines.
+    pub max_sessions: Option<u32>,
+}
+
+/// What tells one task from another, whatever blank lines are around it.
+pub fn objective_hash(task: &str) -> String {
+    plimsoll_domain::digest::sha256(&[task.trim().as_bytes()])
+}
+
+/// Brings the tables up to date for a fleet that is about to be created, and refuses a name that is taken.
+pub fn prepare(database: &mut Database, name: &str) -> Result<(), FleetError> {
+    schema::migrate(database)?;
+    database.transaction("prepare the fleet", |transaction| {
+        // Nothing is written, but a database that takes no writes, or not from this role, says so.
+        transaction.batch_execute(MAY_WRITE)?;
+        match transaction.query_typed_opt(OPEN, &[(&name, Type::TEXT)])? {
+            None => Ok(()),
+            Some(_) => Err(FleetError::NameTaken(name.to_owned()).into()),
+        }
+    })
 }
 
 /// How far the work goes.
@@ -123,7 +159,8 @@ fn insert(
         Deliver::Branch => "branch",
         Deliver::Merge => "merge",
     };
-    let parameters: [Parameter<'_>; 8] = [
+    let max_sessions = plan.max_sessions.map(i64::from);
+    let parameters: [Parameter<'_>; 14] = [
         (&plan.name, Type::TEXT),
         (&plan.repo, Type::TEXT),
         (&plan.target, Type::TEXT),
@@ -132,6 +169,12 @@ fn insert(
         (&plan.objective_hash, Type::TEXT),
         (&plan.max_cost, Type::FLOAT8),
         (&has_areas, Type::BOOL),
+        (&plan.began_at, Type::TEXT),
+        (&plan.plan_file, Type::TEXT),
+        (&plan.plan_is_tracked, Type::BOOL),
+        (&plan.below, Type::TEXT),
+        (&plan.promise, Type::TEXT),
+        (&max_sessions, Type::INT8),
     ];
     let row = transaction.query_typed_opt(CREATE, &parameters)?;
     Ok(row.map(|row| row.try_get("id")).transpose()?)

@@ -1,5 +1,6 @@
 //! How far a fleet has come, by the views that dashboards read.
 
+use super::Fleet;
 use crate::database::Database;
 use crate::fault::FleetError;
 use crate::rows::moment;
@@ -73,13 +74,145 @@ pub struct Counts {
     pub questions: u64,
 }
 
+/// An item, counted from 1.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ItemStanding {
+    /// Its number in the plan.
+    pub number: u32,
+    /// Its words there.
+    pub text: String,
+    /// `open`, `leased`, `offered`, `merged` or `aside`.
+    pub stage: String,
+    /// How often its work could not be merged.
+    pub tries: u32,
+    /// Its present attempt.
+    pub epoch: u64,
+    /// Who works on it.
+    pub worker: Option<String>,
+    /// `tries`, `question` or `ended`.
+    pub aside: Option<String>,
+    /// The question, or why its run ended.
+    pub reason: Option<String>,
+    /// Why its work was not merged.
+    pub note: String,
+    /// The commits by which somebody was about to land it.
+    pub landings: Vec<String>,
+    /// The last question that was answered, and the answer.
+    pub answered: Option<(String, String)>,
+    /// Of sessions that have ended, in dollars.
+    pub cost: f64,
+    /// The same in tokens.
+    pub tokens: u64,
+    /// How many they are.
+    pub sessions: u32,
+}
+
+/// A worker.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkerStanding {
+    /// Its name.
+    pub name: String,
+    /// The computer.
+    pub machine: String,
+    /// The member's process there.
+    pub pid: u32,
+    /// Of Plimsoll.
+    pub version: String,
+    /// When it was first heard of.
+    pub started: Moment,
+    /// When it was heard of last.
+    pub seen: Moment,
+    /// True if that was within a lease.
+    pub is_there: bool,
+    /// The number of its item.
+    pub item: Option<u32>,
+    /// Its session.
+    pub session: String,
+    /// How full the context window is.
+    pub percent: Option<f64>,
+    /// In dollars.
+    pub cost: f64,
+}
+
+const ITEMS: &str = "
+    select item, text, stage, tries, epoch, worker, aside, reason, note, landings, question, answer, cost, tokens, sessions
+    from plimsoll.fleet_items where fleet = $1 order by item";
+const WORKERS: &str = "
+    select worker, machine, pid, version, is_there, item, session, percent, cost,
+      (extract(epoch from started) * 1000)::bigint as started, (extract(epoch from seen) * 1000)::bigint as seen
+    from plimsoll.fleet_workers where fleet = $1 order by worker";
+
+impl Fleet {
+    /// How far it has come.
+    pub fn standing(&mut self) -> Result<Standing, FleetError> {
+        let found = read(&mut self.database, Some(&self.name))?.pop();
+        found.ok_or_else(|| FleetError::NoPlan(self.name.clone()))
+    }
+
+    /// Its items, in the plan's order.
+    pub fn items(&mut self) -> Result<Vec<ItemStanding>, FleetError> {
+        const DOING: &str = "read the items";
+        let rows = self.database.query(DOING, ITEMS, &[(&self.name, Type::TEXT)])?;
+        let items: Result<_, Error> = rows.iter().map(item).collect();
+        items.map_err(|error| self.database.unreadable(DOING, &error))
+    }
+
+    /// Its workers, also those of earlier members.
+    pub fn workers(&mut self) -> Result<Vec<WorkerStanding>, FleetError> {
+        const DOING: &str = "read the workers";
+        let rows = self.database.query(DOING, WORKERS, &[(&self.name, Type::TEXT)])?;
+        let workers: Result<_, Error> = rows.iter().map(worker).collect();
+        workers.map_err(|error| self.database.unreadable(DOING, &error))
+    }
+}
+
+fn item(row: &Row) -> Result<ItemStanding, Error> {
+    let question: Option<String> = row.try_get("question")?;
+    Ok(ItemStanding {
+        number: count(row.try_get("item")?),
+        text: row.try_get("text")?,
+        stage: row.try_get("stage")?,
+        tries: count(row.try_get("tries")?),
+        epoch: moment(row.try_get("epoch")?),
+        worker: row.try_get("worker")?,
+        aside: row.try_get("aside")?,
+        reason: row.try_get("reason")?,
+        note: row.try_get("note")?,
+        landings: row.try_get("landings")?,
+        answered: question.zip(row.try_get("answer")?),
+        cost: row.try_get("cost")?,
+        tokens: moment(row.try_get("tokens")?),
+        sessions: count(row.try_get("sessions")?),
+    })
+}
+
+fn worker(row: &Row) -> Result<WorkerStanding, Error> {
+    Ok(WorkerStanding {
+        name: row.try_get("worker")?,
+        machine: row.try_get("machine")?,
+        pid: u32::try_from(row.try_get::<_, i64>("pid")?).unwrap_or_default(),
+        version: row.try_get("version")?,
+        started: moment(row.try_get("started")?),
+        seen: moment(row.try_get("seen")?),
+        is_there: row.try_get("is_there")?,
+        item: row.try_get::<_, Option<i32>>("item")?.map(count),
+        session: row.try_get("session")?,
+        percent: row.try_get("percent")?,
+        cost: row.try_get("cost")?,
+    })
+}
+
+fn count(number: i32) -> u32 {
+    u32::try_from(number).unwrap_or_default()
+}
+
 /// Every fleet in the database, the oldest first.
 pub fn standings(database: &mut Database) -> Result<Vec<Standing>, FleetError> {
     schema::check(database)?;
     read(database, None)
 }
 
-pub(super) fn read(database: &mut Database, name: Option<&str>) -> Result<Vec<Standing>, FleetError> {
+fn read(database: &mut Database, name: Option<&str>) -> Result<Vec<Standing>, FleetError> {
     const DOING: &str = "look at the fleets";
     let rows = database.query(DOING, STANDINGS, &[(&name, Type::TEXT)])?;
     let standings: Result<_, Error> = rows.iter().map(standing).collect();

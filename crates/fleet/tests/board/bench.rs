@@ -40,6 +40,12 @@ pub(crate) fn plan(name: &str) -> NewPlan {
         deliver: Deliver::Branch,
         objective_hash: String::new(),
         max_cost: None,
+        began_at: "c0ffee".to_owned(),
+        plan_file: "fix_plan.md".to_owned(),
+        plan_is_tracked: true,
+        below: String::new(),
+        promise: "ALL_DONE".to_owned(),
+        max_sessions: None,
     }
 }
 

@@ -10,7 +10,7 @@ mod records;
 mod resume;
 
 pub use cancel::cancel;
-pub use create::{NewRun, check, create, nothing_open};
+pub use create::{NewRun, Shared, check, create, nothing_open, to_share};
 pub(crate) use orphans::{end_left_behind, end_started_with, orphan, settings_of};
 pub use plan::plan;
 pub use resume::{Changes, Remembered, Resumed, remembered, resume, return_to_branch};
@@ -52,7 +52,7 @@ pub enum StartError {
     )]
     NoPlanToReview,
     /// Without a plan there is nothing to share.
-    #[error("--workers needs a plan, whose items they share: write fix_plan.md, or name one with --todo")]
+    #[error("workers need a plan, whose items they share: write fix_plan.md, or name one with --todo")]
     NoPlanToShare,
     /// Without a repository there is no diff.
     #[error(

@@ -15,10 +15,10 @@ pub(super) const ITEM_PLAN: &str = "plimsoll-item.md";
 #[derive(Debug, thiserror::Error)]
 pub enum Unfit {
     /// No repository.
-    #[error("--workers needs a git repository, and {} is in none: git init, then commit", .0.display())]
+    #[error("workers need a git repository, and {} is in none: git init, then commit", .0.display())]
     NoRepository(PathBuf),
     /// No commit.
-    #[error("--workers needs a commit to begin at, and this repository has none: commit first")]
+    #[error("workers need a commit to begin at, and this repository has none: commit first")]
     NoCommit,
     /// No branch.
     #[error(

@@ -186,6 +186,33 @@ pub(crate) fn committing(folder: &Path, settings: &[OsString], arguments: &[&str
     command
 }
 
+/// How the user reaches a remote, beside what is kept in a commit.
+const KEPT_FOR_REMOTES: &[&str] = &[
+    "GIT_EXEC_PATH",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_SSH_VARIANT",
+    "GIT_ASKPASS",
+    "GIT_PROXY_COMMAND",
+    "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
+    "GIT_SSL_CERT",
+    "GIT_SSL_KEY",
+    "GIT_SSL_NO_VERIFY",
+];
+
+/// A git that speaks to a remote, with the user's credentials. It asks nobody: nobody may be there.
+pub(crate) fn reaching(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = git();
+    for setting in OFF_IN_A_COMMIT {
+        command.args(["-c", setting]);
+    }
+    command.args(arguments).current_dir(folder);
+    take_away_variables(&mut command, KEPT_FOR_REMOTES);
+    command.env("GIT_TERMINAL_PROMPT", "0");
+    command
+}
+
 /// The settings for a work-in-progress commit in a repository whose own settings are not trusted: nothing that they name
 /// runs.
 pub(crate) fn all_off(folder: &Path, limit: TimeLimit) -> Result<Vec<OsString>, Outcome> {

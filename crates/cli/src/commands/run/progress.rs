@@ -274,7 +274,7 @@ fn line(progress: &Progress<'_>) -> Option<String> {
 }
 
 /// `45 s`, `12 min`, `3 h 5 min`.
-pub(crate) fn for_people(seconds: i64) -> String {
+pub fn for_people(seconds: i64) -> String {
     match seconds {
         ..120 => format!("{seconds} s"),
         120..3_600 => format!("{} min", seconds / 60),

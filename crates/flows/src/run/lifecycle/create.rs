@@ -143,6 +143,30 @@ pub fn check(project: &Project, new: &NewRun) -> Result<(), StartError> {
     Ok(())
 }
 
+/// What several machines share: the task and the plan.
+#[derive(Debug)]
+pub struct Shared {
+    /// The task.
+    pub task: String,
+    /// The plan's file, from the project on.
+    pub plan: String,
+    /// Its items.
+    pub todo: TodoList,
+}
+
+/// The task and the plan that several machines would share. Nothing is written.
+pub fn to_share(project: &Project, new: &NewRun) -> Result<Shared, StartError> {
+    let old = state_file::load(project, None)?;
+    let (task, _) = task(project, new, old.as_ref())?;
+    let (plan, todo) = todo(project, new)?;
+    let plan = plan.ok_or(StartError::NoPlanToShare)?;
+    if todo.open().is_empty() {
+        let words = todo_list::words(&Unfit::AllTicked(todo.items.len()), &plan, plan != DEFAULT_PLAN);
+        return Err(StartError::UnfitTodo(words));
+    }
+    Ok(Shared { task: String::from_utf8_lossy(&task).into_owned(), plan, todo })
+}
+
 fn look(project: &Project, new: &NewRun) -> Result<Ground, StartError> {
     if project.root().to_str().is_none() {
         return Err(StartError::NotUtf8(project.root().to_owned()));

@@ -1,0 +1,75 @@
+//! `plimsoll fleet` as users start it, against a real PostgreSQL and a git remote.
+
+mod faults;
+mod story;
+
+use plimsoll_fleet::{Database, Fleet, URL, find_by};
+use plimsoll_testkit::postgres::{Postgres, Setup};
+use plimsoll_testkit::world::{Finished, World};
+use postgres::{Client, NoTls};
+
+/// A clone with a plan, its remote, and a database.
+struct Bench {
+    server: Postgres,
+    world: World,
+}
+
+const TASK: &str = "Do what the plan says, with great care.\n";
+const PLAN: &str = "# Plan\n\n- [x] Begin\n- [ ] Parse dates\n- [ ] Print dates (after: 2)\n- [ ] Say which port\n- [ ] Write the page\n";
+
+impl Bench {
+    fn new() -> Bench {
+        Bench::on(Postgres::start(Setup::default()))
+    }
+
+    fn on(server: Postgres) -> Bench {
+        let mut world = World::new();
+        world.set_env(URL, server.socket());
+        world.write("fix_plan.md", PLAN);
+        world.write("PROMPT.md", TASK);
+        world.git(&["add", "fix_plan.md", "PROMPT.md"]);
+        world.git(&["commit", "-qm", "Plan the work"]);
+        world.git(&["init", "-q", "--bare", "../there.git"]);
+        world.git(&["remote", "add", "origin", "../there.git"]);
+        world.git(&["push", "-q", "origin", "main"]);
+        Bench { server, world }
+    }
+
+    fn fleet(&self, words: &[&str]) -> Finished {
+        self.world.plimsoll(&[&["fleet"], words].concat()).run()
+    }
+
+    fn create(&self, words: &[&str]) -> Finished {
+        self.fleet(&[&["create", "night"], words].concat())
+    }
+
+    /// The end of a branch of the remote.
+    fn there(&self, branch: &str) -> Option<String> {
+        let listed = self.world.git(&["ls-remote", "origin", &format!("refs/heads/{branch}")]);
+        listed.split_whitespace().next().map(str::to_owned)
+    }
+
+    fn head(&self) -> String {
+        self.world.git(&["rev-parse", "HEAD"]).trim().to_owned()
+    }
+
+    fn sql(&self) -> Client {
+        Client::connect(&self.server.socket(), NoTls).expect("the socket")
+    }
+
+    /// The board, as a member of the fleet has it.
+    fn member(&self) -> Fleet {
+        let address = self.server.socket();
+        let settings = find_by(&|name: &str| (name == URL).then(|| address.clone())).expect("an address");
+        Fleet::open(Database::connect(settings).expect("a connection"), "night").expect("a fleet")
+    }
+}
+
+/// It did not succeed, and says so.
+fn refused(finished: &Finished, words: &[&str]) {
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    for words in words {
+        assert!(finished.stderr.contains(words), "{words}\n{finished:?}");
+    }
+    assert!(finished.stderr.starts_with("plimsoll: "), "{finished:?}");
+}
