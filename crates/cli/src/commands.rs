@@ -31,6 +31,7 @@ mod with_context;
 
 use crate::console;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+pub use doctor::show_findings;
 use plimsoll_protocol::foreign_words::visible;
 pub use run::progress::for_people as duration;
 pub use status::width;

@@ -28,7 +28,7 @@ mod worker_words;
 
 pub use commands::fleet as fleet_line;
 use commands::{Command, Verb};
-pub use commands::{asks_for_build, duration, misread, width};
+pub use commands::{asks_for_build, duration, misread, show_findings, width};
 pub use place::of_new_run;
 use plimsoll_domain::build::Build;
 pub use standard_input::InputError;

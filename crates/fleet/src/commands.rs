@@ -3,6 +3,7 @@
 //! Every answer of the database is waited for with an end ([`crate::within`]).
 
 mod answer;
+mod check;
 mod create;
 mod event_words;
 mod forget;
@@ -77,7 +78,7 @@ pub fn main() -> ExitCode {
         FleetVerb::Resume(arguments) => steer::resume(arguments),
         FleetVerb::Stop(arguments) => steer::stop(arguments),
         FleetVerb::Forget(arguments) => forget::forget(arguments),
-        FleetVerb::Check(_) => Ok(ExitCode::SUCCESS),
+        FleetVerb::Check(arguments) => check::check(arguments),
     };
     done.unwrap_or_else(|error| refused(&error))
 }

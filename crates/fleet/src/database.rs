@@ -74,6 +74,16 @@ impl Database {
         &self.server
     }
 
+    /// True if the last connection went over a network that is not this computer's own.
+    pub(crate) fn is_remote(&self) -> bool {
+        let is_it = |server: &&Server| server.to_string() == self.server;
+        let place = self.settings.servers.iter().find(is_it).map(|server| &server.place);
+        let is_own = |name: &str| {
+            name == "localhost" || name.parse().is_ok_and(|at: std::net::IpAddr| at.is_loopback())
+        };
+        matches!(place, Some(Place::Host { name, .. }) if !is_own(name))
+    }
+
     /// One statement, which is a transaction of its own.
     pub(crate) fn query(
         &mut self,

@@ -1,6 +1,7 @@
 //! One plan's board in the database, and how a decision is made on it.
 
 pub(crate) mod claims;
+pub(crate) mod examined;
 pub(crate) mod journal;
 pub(crate) mod members;
 mod merging;

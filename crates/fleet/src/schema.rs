@@ -43,12 +43,17 @@ pub(crate) fn migrate(database: &mut Database) -> Result<(), FleetError> {
     })
 }
 
-/// Refuses tables of another version.
-pub(crate) fn check(database: &mut Database) -> Result<(), FleetError> {
-    let found = database.transaction("look at the tables", |transaction| {
+/// The version of the tables that are there.
+pub(crate) fn found(database: &mut Database) -> Result<Option<i32>, FleetError> {
+    database.transaction("look at the tables", |transaction| {
         let is_there = transaction.query_typed_one(IS_THERE, &[])?.get::<_, bool>(0);
         if is_there { read(transaction).map(Some) } else { Ok(None) }
-    })?;
+    })
+}
+
+/// Refuses tables of another version.
+pub(crate) fn check(database: &mut Database) -> Result<(), FleetError> {
+    let found = found(database)?;
     let server = database.server().to_owned();
     match found {
         Some(VERSION) => Ok(()),

@@ -3,6 +3,7 @@
 mod client;
 mod disk;
 mod faults;
+mod fleet;
 mod linear;
 mod loops;
 mod memory;
@@ -16,6 +17,7 @@ mod window;
 pub use client::ClientFacts;
 pub use disk::{DiskFacts, FileSystem, Folder, Lock, RecordedBytes};
 pub use faults::{ClientFault, FaultFacts};
+pub use fleet::{DatabaseFacts, FleetFacts, MemberFacts, RemoteFacts, Unknown, examine_fleet};
 pub use linear::{LinearFacts, LinearProgram};
 pub use loops::{KNOWN_STATE_FILES, LoopFacts, StopHook};
 pub use memory::{MemoryFacts, Server};
@@ -26,13 +28,13 @@ pub use run::{RunFacts, Work};
 pub use settings::{Scope, SettingsFacts, SettingsFile, switched_off};
 pub use window::WindowFacts;
 
-/// Why a file could not be examined, in the words of the disk or of the parser.
+/// Why something could not be examined, in the words of the disk, of the parser or of git.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ReadFailure(String);
 
 impl ReadFailure {
-    /// What the disk or the parser said.
+    /// What it said.
     pub fn new(error: &impl std::error::Error) -> ReadFailure {
         ReadFailure(error.to_string())
     }

@@ -2,6 +2,7 @@
 
 mod page;
 
+use crate::commands::fleet;
 use crate::console;
 use crate::console::has_colours;
 use crate::target_session::TargetSession;
@@ -12,6 +13,7 @@ use plimsoll_flows::doctor::{
 };
 use plimsoll_store::Project;
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -23,14 +25,21 @@ pub(crate) struct DoctorArguments {
     #[arg(long)]
     json: bool,
     /// The client, if it is not `claude` on the PATH
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", conflicts_with = "fleet")]
     client: Option<PathBuf>,
+    /// Check a fleet instead: its database, the role's rights, the git remote, the members
+    #[arg(long, value_name = "NAME")]
+    fleet: Option<String>,
+    /// With --fleet: the git remote of this clone [default: origin]
+    #[arg(long, requires = "fleet")]
+    remote: Option<String>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   plimsoll doctor
   plimsoll doctor --client ~/bin/claude
+  plimsoll doctor --fleet night
   plimsoll doctor --json | jq -r '.findings[].code'
 
 Exit codes:
@@ -39,6 +48,9 @@ Exit codes:
 
 /// Looks: exit code 0 where all will work, 1 where something will not.
 pub(crate) fn doctor(arguments: &DoctorArguments) -> ExitCode {
+    if let Some(fleet) = &arguments.fleet {
+        return of_fleet(fleet, arguments);
+    }
     let project = Project::of_command();
     // A state that cannot be read is a finding, and no reason not to look at the rest.
     let whose = TargetSession::find(&project).ok().flatten();
@@ -49,11 +61,41 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> ExitCode {
     if arguments.json {
         console::json(document(&project, &facts, &sections));
     } else {
-        let page = DoctorPage { colours: has_colours(), width: crate::commands::status::width() };
-        // A reader that has gone away is a normal end.
-        let _ = console::paint(&page.lines(&sections));
+        show(&sections);
     }
     ExitCode::from(u8::from(has_problem(&sections)))
+}
+
+/// Only `plimsoll-fleet` speaks to a database: it looks, and shows what it finds as we do.
+fn of_fleet(name: &str, arguments: &DoctorArguments) -> ExitCode {
+    let remote = arguments.remote.as_deref().unwrap_or("origin");
+    let words = ["check", "--remote", remote].into_iter().chain(arguments.json.then_some("--json"));
+    // A name may begin with a dash.
+    fleet::become_with(&words.chain(["--", name]).map(OsString::from).collect::<Vec<_>>())
+}
+
+/// The page of what was found.
+fn show(sections: &[Section]) {
+    let page = DoctorPage { colours: has_colours(), width: crate::commands::status::width() };
+    // A reader that has gone away is a normal end.
+    let _ = console::paint(&page.lines(sections));
+}
+
+/// Shows what was found about something else than the installation: exit code 1 where something will not work.
+pub fn show_findings(sections: &[Section], as_json: bool) -> ExitCode {
+    if as_json {
+        console::json(json!({
+            "verdict": plimsoll_flows::doctor::verdict(sections),
+            "findings": findings(sections),
+        }));
+    } else {
+        show(sections);
+    }
+    ExitCode::from(u8::from(has_problem(sections)))
+}
+
+fn findings(sections: &[Section]) -> Vec<Value> {
+    sections.iter().flat_map(|section| section.findings.iter().map(|one| finding(section, one))).collect()
 }
 
 fn document(project: &Project, facts: &Facts, sections: &[Section]) -> Value {
@@ -61,7 +103,7 @@ fn document(project: &Project, facts: &Facts, sections: &[Section]) -> Value {
     json!({
         "project": project.root(),
         "verdict": plimsoll_flows::doctor::verdict(sections),
-        "findings": sections.iter().flat_map(|section| section.findings.iter().map(|one| finding(section, one))).collect::<Vec<_>>(),
+        "findings": findings(sections),
         "programs": programs(&facts.programs),
         "client": { "path": facts.client.path, "version": facts.client.version },
         "settings": facts.settings.files.iter().map(|file| json!({

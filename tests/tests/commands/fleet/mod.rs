@@ -1,5 +1,6 @@
 //! `plimsoll fleet` as users start it, against a real PostgreSQL and a git remote.
 
+mod check;
 mod faults;
 mod story;
 

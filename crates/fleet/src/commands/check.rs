@@ -1,0 +1,105 @@
+//! `plimsoll doctor --fleet NAME`: gathers what is known of a fleet's database, remote and members. Nothing is written, neither to
+//! the database nor to the remote; `plimsoll_policy::doctor` judges.
+
+use super::words::{items, state};
+use super::{CommandError, ask};
+use crate::fault::FleetError;
+use crate::fleet::Fleet;
+use crate::fleet::examined::{Examined, examine};
+use crate::fleet::standing::{ItemStanding, Standing, WorkerStanding};
+use crate::schema::VERSION;
+use plimsoll_cli::fleet_line::CheckArguments;
+use plimsoll_cli::show_findings;
+use plimsoll_domain::text::one_line;
+use plimsoll_launcher::git;
+use plimsoll_launcher::remote;
+use plimsoll_policy::doctor::{
+    DatabaseFacts, FleetFacts, MemberFacts, ReadFailure, RemoteFacts, Unknown, examine_fleet,
+};
+use plimsoll_store::{environment, layout};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Looks: exit code 0 where all will work, 1 where something will not.
+pub(super) fn check(arguments: &CheckArguments) -> Result<ExitCode, CommandError> {
+    let database = ask("look at the database", |mut database| examine(&mut database));
+    let name = arguments.name.clone();
+    let fleet = ask("look at the fleet", move |database| {
+        let mut fleet = Fleet::open(database, &name)?;
+        Ok((fleet.standing()?, fleet.items()?, fleet.workers()?))
+    });
+    let fleet = fleet.map(|(fleet, items, workers)| member_facts(&fleet, &items, &workers));
+    let target = fleet.as_ref().ok().map(|fleet| fleet.target.clone());
+    let facts = FleetFacts {
+        name: one_line(&arguments.name),
+        database: database.map(database_facts).map_err(|error| unknown(&error)),
+        fleet: fleet.map_err(|error| unknown(&error)),
+        remote: remote_facts(&arguments.remote, &arguments.name, target.as_deref()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    Ok(show_findings(&examine_fleet(&facts), arguments.json))
+}
+
+fn unknown(error: &FleetError) -> Unknown {
+    let todo =
+        error.hint().unwrap_or_else(|| "`plimsoll fleet status` lists the fleets of the database".to_owned());
+    Unknown { what: error.to_string(), todo }
+}
+
+fn database_facts(found: Examined) -> DatabaseFacts {
+    DatabaseFacts {
+        server: found.server,
+        is_remote: found.is_remote,
+        version: found.version,
+        version_number: found.version_number,
+        is_read_only: found.is_read_only,
+        has_tls: found.has_tls,
+        schema: found.schema,
+        known_schema: VERSION,
+        role: one_line(&found.role),
+        lacks: found.lacks,
+        may_create: found.may_create,
+    }
+}
+
+fn member_facts(fleet: &Standing, rows: &[ItemStanding], workers: &[WorkerStanding]) -> MemberFacts {
+    let has_item =
+        |worker: &&WorkerStanding| rows.iter().any(|row| row.worker.as_ref() == Some(&worker.name));
+    let name = |worker: &WorkerStanding| one_line(&worker.name);
+    let there = workers.iter().filter(|worker| worker.is_there);
+    MemberFacts {
+        state: state(fleet),
+        items: items(fleet),
+        target: one_line(&fleet.target),
+        repo: one_line(&fleet.repo),
+        there: there.map(|worker| (name(worker), one_line(&worker.version))).collect(),
+        lost: workers.iter().filter(|worker| !worker.is_there).filter(has_item).map(name).collect(),
+    }
+}
+
+/// None outside of a repository.
+fn remote_facts(remote: &str, fleet: &str, target: Option<&str>) -> Option<RemoteFacts> {
+    let here = environment::current_dir();
+    let (repository, _) = layout::repository(&here)?;
+    let address = remote::url(repository, remote);
+    let tip = match (&address, target) {
+        (Ok(_), Some(target)) => remote::tip(repository, remote, target),
+        _ => Ok(None),
+    };
+    let push = if address.is_ok() { may_push(repository, remote, fleet) } else { Ok(()) };
+    Some(RemoteFacts {
+        name: one_line(remote),
+        address: address
+            .map(|address| one_line(&remote::without_credentials(&address)))
+            .map_err(|error| ReadFailure::new(&error)),
+        target: tip.map_err(|error| ReadFailure::new(&error)),
+        push,
+    })
+}
+
+/// As a worker would push its branch; none of that name ever is, for items are counted from 1.
+fn may_push(repository: &Path, remote: &str, fleet: &str) -> Result<(), ReadFailure> {
+    let Some(commit) = git::head(repository) else { return Ok(()) };
+    let branch = format!("plimsoll-items/{fleet}/0/0");
+    remote::may_push(repository, remote, &branch, &commit).map_err(|error| ReadFailure::new(&error))
+}

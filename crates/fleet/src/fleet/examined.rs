@@ -1,0 +1,100 @@
+//! What can be said of a database before anything in it is believed: the server, the role and its rights.
+
+use crate::database::Database;
+use crate::fault::FleetError;
+use crate::schema;
+use postgres::{Error, Row};
+
+/// TLS as the server sees it: of PgBouncer's connection, if that is between.
+const SERVER: &str = "
+    select current_setting('server_version') as version, current_setting('server_version_num')::integer as number,
+      current_setting('transaction_read_only') = 'on' as is_read_only, current_user::text as role,
+      coalesce((select ssl from pg_stat_ssl where pid = pg_backend_pid()), false) as has_tls";
+/// By the catalogue, which answers also a role that may not look into the schema.
+const SCHEMA: &str = "
+    select has_schema_privilege(oid, 'usage') as may_use from pg_namespace where nspname = 'plimsoll'";
+const LACKS: &str = "
+    select needed.what || ' on plimsoll.' || needed.name as lacks, needed.is_of_member
+    from (values ('migration', 'select', true), ('plan', 'select', true), ('item', 'select', true), ('worker', 'select', true),
+        ('event', 'select', true), ('plan', 'update', true), ('item', 'update', true), ('worker', 'update', true),
+        ('worker', 'insert', true), ('event', 'insert', true), ('plan', 'insert', false), ('item', 'insert', false),
+        ('plan', 'delete', false), ('event', 'delete', false)) as needed (name, what, is_of_member)
+      join pg_class on relname = needed.name join pg_namespace on pg_namespace.oid = relnamespace and nspname = 'plimsoll'
+    where not has_table_privilege(pg_class.oid, needed.what)";
+
+/// A server and the role on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Examined {
+    /// Where it is.
+    pub server: String,
+    /// True for one that is neither behind a socket nor on this computer.
+    pub is_remote: bool,
+    /// Its version.
+    pub version: String,
+    /// The same as a number.
+    pub version_number: i32,
+    /// It takes no writes.
+    pub is_read_only: bool,
+    /// The connection is encrypted.
+    pub has_tls: bool,
+    /// The role.
+    pub role: String,
+    /// The version of the tables; none if there are none, or the role may not see it.
+    pub schema: Option<i32>,
+    /// What the role lacks of what a member needs.
+    pub lacks: Vec<String>,
+    /// True if it may create and forget fleets.
+    pub may_create: bool,
+}
+
+/// Looks at them. Nothing of ours has to be there.
+pub fn examine(database: &mut Database) -> Result<Examined, FleetError> {
+    const DOING: &str = "look at the database";
+    let server = database.query(DOING, SERVER, &[])?;
+    let schemas = database.query(DOING, SCHEMA, &[])?;
+    let lacking = database.query(DOING, LACKS, &[])?;
+    let read = || read(&server, &schemas, &lacking);
+    let mut found = read().map_err(|error| database.unreadable(DOING, &error))?;
+    let may_read =
+        !found.lacks.iter().any(|lacks| lacks.ends_with(" plimsoll.migration") || lacks.starts_with("usage"));
+    if !schemas.is_empty() && may_read {
+        found.schema = schema::found(database)?;
+    }
+    found.server = database.server().to_owned();
+    found.is_remote = database.is_remote();
+    Ok(found)
+}
+
+fn read(server: &[Row], schemas: &[Row], lacking: &[Row]) -> Result<Examined, Error> {
+    let mut found = Examined {
+        server: String::new(),
+        is_remote: false,
+        version: String::new(),
+        version_number: 0,
+        is_read_only: false,
+        has_tls: false,
+        role: String::new(),
+        schema: None,
+        lacks: Vec::new(),
+        may_create: true,
+    };
+    for row in server {
+        found.version = row.try_get("version")?;
+        found.version_number = row.try_get("number")?;
+        found.is_read_only = row.try_get("is_read_only")?;
+        found.has_tls = row.try_get("has_tls")?;
+        found.role = row.try_get("role")?;
+    }
+    for row in schemas {
+        if !row.try_get::<_, bool>("may_use")? {
+            found.lacks.push("usage on schema plimsoll".to_owned());
+        }
+    }
+    for row in lacking {
+        match row.try_get("is_of_member")? {
+            true => found.lacks.push(row.try_get("lacks")?),
+            false => found.may_create = false,
+        }
+    }
+    Ok(found)
+}
