@@ -31,11 +31,11 @@ holds() { # what it is, jq's question; the document at standard input
 
 mapfile -t hooks <crates/hooks/programs.txt
 echo "programs for $target in $programs, by $("$qemu" --version | head -n 1)"
-for program in plimsoll plimsoll-linear plimsoll-mcp plimsoll-otel "${hooks[@]}"; do
+for program in plimsoll plimsoll-fleet plimsoll-linear plimsoll-mcp plimsoll-otel "${hooks[@]}"; do
   # The 19th and 20th byte of an ELF file: 183 is the processor's number.
   [ "$(od -An -tu2 -j18 -N2 "$programs/$program" | tr -d ' ')" = 183 ] || fail "$program is no program for arm64"
   word=version
-  case $program in plimsoll | plimsoll-linear | plimsoll-mcp | plimsoll-otel) word=--version ;; esac
+  case $program in plimsoll | plimsoll-fleet | plimsoll-linear | plimsoll-mcp | plimsoll-otel) word=--version ;; esac
   run "$program" "$word" --json | holds "$program starts, and says which build it is" ".program == \"$program\" and .target == \"$target\""
 done
 

@@ -33,7 +33,7 @@ has_target() {
   [ -d "$(rustc --print target-libdir --target "$target" 2>/dev/null)" ] ||
     { command -v rustup >/dev/null && rustup target add "$target" >&2; }
 }
-# TLS, which plimsoll-linear and plimsoll-otel speak, is partly C. It wants a compiler for the target's processor and some headers
+# TLS, which plimsoll-fleet, plimsoll-linear and plimsoll-otel speak, is partly C. It wants a compiler for the target's processor and some headers
 # of any libc, so that this machine's own compiler will do, or the common cross compiler for another one.
 choose_compiler() {
   local compiler=CC_${target//-/_} flags=CFLAGS_${target//-/_} cross

@@ -54,7 +54,7 @@ as_nobody cargo install --quiet --offline --locked plimsoll || fail "cargo canno
 step "what is there"
 bin=$folder/home/.cargo/bin
 names=$(cd "$bin" && LC_ALL=C ls)
-[ "$names" = $'plimsoll\nplimsoll-hook\nplimsoll-linear\nplimsoll-mcp\nplimsoll-otel' ] || fail "these are not the five programs: $names"
+[ "$names" = $'plimsoll\nplimsoll-fleet\nplimsoll-hook\nplimsoll-linear\nplimsoll-mcp\nplimsoll-otel' ] || fail "these are not the six programs: $names"
 for program in $names; do
   case $program in plimsoll-hook) continue ;; esac
   as_nobody "$program" --version --json | jq -e --arg name "$program" --arg version "$version" '.program == $name and .version == $version' >/dev/null ||

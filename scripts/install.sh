@@ -97,7 +97,7 @@ else
   bin=$("$here/build.sh")
 fi
 
-programs=(plimsoll plimsoll-linear plimsoll-mcp plimsoll-otel)
+programs=(plimsoll plimsoll-fleet plimsoll-linear plimsoll-mcp plimsoll-otel)
 if [ -f "$here/../crates/hooks/programs.txt" ]; then
   while read -r program; do programs+=("$program"); done <"$here/../crates/hooks/programs.txt"
 else
@@ -192,7 +192,7 @@ shown() { # a path as people write it
   case $1 in "${HOME:-/nowhere}"/*) printf '~%s' "${1#"$HOME"}" ;; *) printf '%s' "$1" ;; esac
 }
 echo "$(cat "$stage/version") is installed:"
-echo "  programs      $(shown "$prefix/bin"): plimsoll, plimsoll-linear, plimsoll-mcp, plimsoll-otel and $((${#programs[@]} - 4)) hook programs"
+echo "  programs      $(shown "$prefix/bin"): plimsoll, plimsoll-fleet, plimsoll-linear, plimsoll-mcp, plimsoll-otel and $((${#programs[@]} - 5)) hook programs"
 echo "  completions   $(shown "$prefix/share"): bash, zsh, fish (for the next shell you open)"
 echo "  manual pages  $(shown "$prefix/share/man"): man plimsoll, man plimsoll-run, …"
 shell=$(basename "${SHELL:-sh}")

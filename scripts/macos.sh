@@ -39,7 +39,7 @@ for target; do
     system=$(find "$(dirname "$zig")" -name libSystem.tbd -path '*darwin*' | head -n 1)
     [ -n "$system" ] || fail "zig has no libSystem.tbd"
     python3 scripts/macos/programs.py "$target" "$system" scripts/macos/frameworks \
-      "$programs"/plimsoll "$programs"/plimsoll-hook "$programs"/plimsoll-mcp "$programs"/plimsoll-linear "$programs"/plimsoll-otel ||
+      "$programs"/plimsoll "$programs"/plimsoll-hook "$programs"/plimsoll-mcp "$programs"/plimsoll-fleet "$programs"/plimsoll-linear "$programs"/plimsoll-otel ||
       fail "a Mac would not start every program for $target"
     ;;
   esac

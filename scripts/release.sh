@@ -60,7 +60,7 @@ programs_of() { # target; sets bin, and speaker: the one that prints pages and c
   local told
   told=$("$speaker/plimsoll" --version) || fail "$speaker/plimsoll does not run on this machine"
   [ "$told" = "plimsoll $version" ] || fail "$speaker/plimsoll is \"$told\", but Cargo.toml says version $version"
-  for program in plimsoll plimsoll-linear plimsoll-mcp plimsoll-otel "${hooks[@]}"; do
+  for program in plimsoll plimsoll-fleet plimsoll-linear plimsoll-mcp plimsoll-otel "${hooks[@]}"; do
     [ -x "$bin/$program" ] || fail "$bin lacks $program"
   done
 }
@@ -69,7 +69,7 @@ fill() { # the archive's folder
   local shell file page
   mkdir -p "$1/bin" "$1/completions" "$1/man/man1"
   # Together, so that the names of one file stay that.
-  (cd "$bin" && cp --preserve=links -- plimsoll plimsoll-linear plimsoll-mcp plimsoll-otel "${hooks[@]}" "$1/bin/")
+  (cd "$bin" && cp --preserve=links -- plimsoll plimsoll-fleet plimsoll-linear plimsoll-mcp plimsoll-otel "${hooks[@]}" "$1/bin/")
   # By this name cargo and npm know the file.
   ln -- "$1/bin/${hooks[0]}" "$1/bin/plimsoll-hook"
   for shell in bash zsh fish; do

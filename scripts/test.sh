@@ -124,7 +124,7 @@ cargo build --quiet "${workspace[@]}" --all-targets
 built=${CARGO_TARGET_DIR:-$PWD/target}/debug programs=${CARGO_TARGET_DIR:-$PWD/target}/programs
 mkdir -p "$programs"
 replayed=$programs/replayed-client
-for program in plimsoll plimsoll-linear plimsoll-mcp plimsoll-otel replayed-client; do ln -f "$built/$program" "$programs/$program"; done
+for program in plimsoll plimsoll-fleet plimsoll-linear plimsoll-mcp plimsoll-otel replayed-client; do ln -f "$built/$program" "$programs/$program"; done
 while read -r hook; do ln -f "$built/plimsoll-hook" "$programs/$hook"; done <crates/hooks/programs.txt
 cargo nextest run "${workspace[@]}" --no-run --cargo-quiet
 

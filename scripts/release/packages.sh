@@ -99,7 +99,7 @@ for target in "${targets[@]}"; do
   name=@plimsoll/${npm_name[$target]} folder=$stage/npm/${npm_name[$target]}
   mkdir -p "$folder/bin"
   # The names of the hook programs would be eight copies: npm keeps no links. `plimsoll init` makes them.
-  for program in plimsoll plimsoll-hook plimsoll-linear plimsoll-mcp plimsoll-otel; do cp "$(root_of "$target")/bin/$program" "$folder/bin/"; done
+  for program in plimsoll plimsoll-fleet plimsoll-hook plimsoll-linear plimsoll-mcp plimsoll-otel; do cp "$(root_of "$target")/bin/$program" "$folder/bin/"; done
   cp "${licenses[@]}" "$folder/"
   # Yarn would keep the package zipped otherwise.
   manifest "$name" "The programs of Plimsoll for ${npm_name[$target]}" \
@@ -145,7 +145,7 @@ done
 for target in "${targets[@]}"; do
   folder="$plugin/plugin/programs/${uname_name[$target]}"
   mkdir -p "$folder"
-  for program in plimsoll plimsoll-hook plimsoll-linear plimsoll-mcp plimsoll-otel; do cp "$(root_of "$target")/bin/$program" "$folder/"; done
+  for program in plimsoll plimsoll-fleet plimsoll-hook plimsoll-linear plimsoll-mcp plimsoll-otel; do cp "$(root_of "$target")/bin/$program" "$folder/"; done
   # Git keeps links, and one file is an eighth of eight.
   while read -r name; do ln -s plimsoll-hook "$folder/$name"; done <crates/hooks/programs.txt
 done

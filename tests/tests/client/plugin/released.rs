@@ -20,7 +20,7 @@ fn repository(world: &World) -> String {
     // A debug build carries much along that nobody needs here.
     let line = format!(
         "set -e; mkdir -p '{out}/{name}/bin'; cd '{out}/{name}/bin'; \
-         for program in plimsoll plimsoll-mcp plimsoll-linear plimsoll-otel {}; do strip -o $program '{bin}'/$program; done; \
+         for program in plimsoll plimsoll-fleet plimsoll-mcp plimsoll-linear plimsoll-otel {}; do strip -o $program '{bin}'/$program; done; \
          ln {} plimsoll-hook; cd '{out}'; tar -cf - {name} | gzip -1 >{name}.tar.gz; \
          '{packages}' --out '{out}' >/dev/null; tar -xzf plimsoll-plugin-*.tar.gz; cd '{repository}'; \
          git init -q -b main; git add -A; git -c user.name=T -c user.email=t@example.invalid commit -qm 'Release'",

@@ -5,6 +5,7 @@ use plimsoll_testkit::world::{Finished, World};
 fn small_programs(world: &World) -> String {
     let folder = world.path("programs").display().to_string();
     for program in plimsoll_protocol::settings::PROGRAMS.iter().chain(&[
+        "plimsoll-fleet",
         "plimsoll-linear",
         "plimsoll-mcp",
         "plimsoll-otel",
@@ -40,6 +41,7 @@ fn an_archive_is_the_same_bytes_every_time_and_installs_itself() {
     let listing = shell(&world, &format!("tar tvzf one/{name}")).expect_success().stdout;
     assert!(listing.lines().all(|line| line.contains(" 0/0 ")), "{listing}");
     for part in [
+        "/bin/plimsoll-fleet",
         "/bin/plimsoll-linear",
         "/bin/plimsoll-mcp",
         "/bin/plimsoll-otel",
