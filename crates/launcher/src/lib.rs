@@ -23,6 +23,7 @@ pub mod git;
 mod git_error;
 pub mod process;
 pub mod remote;
+pub mod remote_repository;
 mod time_limit;
 pub mod wip;
 pub mod worktree;

@@ -213,6 +213,62 @@ pub(crate) fn reaching(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// For a git that speaks to a remote. It works in a repository of ours ([`crate::remote_repository`]), so that no setting of the clone
+/// counts: what is left are the user's own settings and variables, by which credentials are found. Of those, hooks are off, for
+/// they expect a working tree; and nothing is done beside what was asked.
+const TALKS_PLAINLY: &[&str] = &[
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    // The clone's objects are in no repository of ours: a cleaning would take them away.
+    "gc.auto=0",
+    "maintenance.auto=false",
+    // The address comes from the clone's settings: it names no program.
+    "protocol.ext.allow=never",
+    "push.gpgSign=false",
+    "push.followTags=false",
+    "push.recurseSubmodules=no",
+    "fetch.recurseSubmodules=false",
+    "submodule.recurse=false",
+];
+
+/// By what else the user's credentials are found, and the way to the remote.
+const KEPT_WHEN_TALKING: &[&str] = &[
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_SSH_VARIANT",
+    "GIT_ASKPASS",
+    "GIT_PROXY_COMMAND",
+    "GIT_EXEC_PATH",
+    "GIT_ALLOW_PROTOCOL",
+];
+/// Beginnings of such names: certificates, proxies, and settings that the environment names one by one.
+const KEPT_BEGINNINGS: &[&str] =
+    &["GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "GIT_CONFIG_COUNT"];
+
+/// A git that speaks to a remote for a repository of ours, whose objects are another one's. Nobody is asked for a password: there
+/// may be nobody.
+pub(crate) fn talking(git_folder: &Path, objects: &Path, folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = git();
+    command.arg("--no-pager");
+    for setting in TALKS_PLAINLY {
+        command.args(["-c", setting]);
+    }
+    command.args(arguments).current_dir(folder);
+    for (name, _) in environment::all() {
+        let is_kept = KEPT.iter().chain(KEPT_WHEN_TALKING).any(|kept| *kept == name)
+            || KEPT_BEGINNINGS.iter().any(|begin| name.starts_with(begin));
+        if name.starts_with("GIT_") && !is_kept {
+            command.env_remove(name);
+        }
+    }
+    command.env("GIT_DIR", git_folder).env("GIT_OBJECT_DIRECTORY", objects);
+    command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_NO_LAZY_FETCH", "1").env("LC_ALL", "C");
+    if environment::variable("SSH_ASKPASS").is_none() {
+        command.env("SSH_ASKPASS", "false").env("SSH_ASKPASS_REQUIRE", "force");
+    }
+    command
+}
+
 /// The settings for a work-in-progress commit in a repository whose own settings are not trusted: nothing that they name
 /// runs.
 pub(crate) fn all_off(folder: &Path, limit: TimeLimit) -> Result<Vec<OsString>, Outcome> {

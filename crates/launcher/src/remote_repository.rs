@@ -1,0 +1,406 @@
+//! A git remote by which several machines share their work: what is fetched and what is pushed, and nothing else.
+//!
+//! An agent can write the settings of the clone that it works in, and many of git's name programs: `core.sshCommand`,
+//! `remote.NAME.uploadpack`, `credential.helper`, hooks, `url.X.pushInsteadOf` to another place. So a git that speaks to the remote
+//! never reads them. It works in a bare repository of ours, among the user's state, whose objects are the clone's. The user's own
+//! settings and variables hold (credential helpers, ssh, proxies, certificates); what is set in the clone alone does not.
+//! The remote's address is read from the clone once, when a machine joins.
+//!
+//! Limits: a clone that lacks objects (a partial one) can push only what it has.
+
+use crate::child::{self, Terms};
+use crate::{Outcome, changes, git};
+use plimsoll_domain::text::{clip, one_line};
+use plimsoll_store::disk;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use thiserror::Error;
+
+/// So long may a fetch or a push take.
+const DEADLINE: Duration = Duration::from_secs(300);
+/// Questions to our own repository.
+const QUESTION_DEADLINE: Duration = Duration::from_secs(20);
+/// How much of git's words is kept.
+const LONGEST_REASON: usize = 500;
+
+/// Why something did not come about.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RemoteError {
+    /// The clone names no such remote.
+    #[error("the clone has no remote `{0}`: name one of `git remote` with --remote")]
+    NoRemote(String),
+    /// Our own repository could not be made.
+    #[error("cannot prepare a repository for what is fetched: {0}")]
+    Unprepared(String),
+    /// It was pushed to meanwhile.
+    #[error("it has moved meanwhile")]
+    Moved,
+    /// It does not take this.
+    #[error("the remote rejects it: {0}")]
+    Rejected(String),
+    /// It has no such branch.
+    #[error("the remote has no {0}")]
+    Gone(String),
+    /// It cannot be reached, or does not let us in.
+    #[error("the remote cannot be reached: {0}")]
+    Away(String),
+    /// Nobody waits for it any more.
+    #[error("it was given up")]
+    GivenUp,
+}
+
+/// What may stand at a reference of the remote that is pushed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lease<'a> {
+    /// Anything: it is ours alone.
+    Any,
+    /// This commit.
+    At(&'a str),
+    /// Nothing.
+    Absent,
+}
+
+/// One reference to be pushed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Push<'a> {
+    /// What it shall be; none: removed.
+    pub object: Option<&'a str>,
+    /// Its whole name.
+    pub reference: &'a str,
+    /// What it has to be before.
+    pub lease: Lease<'a>,
+}
+
+/// A remote of a clone.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    /// The clone's working tree.
+    repository: PathBuf,
+    git_folder: PathBuf,
+    objects: PathBuf,
+    address: String,
+    push_address: String,
+}
+
+impl Remote {
+    /// The remote of this name; `git_folder` is where our own repository is, or will be.
+    pub fn open(repository: &Path, name: &str, git_folder: &Path) -> Result<Remote, RemoteError> {
+        let (address, push_address) = addresses(repository, name)?;
+        let objects = git::text(&git::git(repository, &["rev-parse", "--git-path", "objects"]));
+        let format = git::text(&git::git(repository, &["rev-parse", "--show-object-format"]));
+        let remote = Remote {
+            repository: repository.to_owned(),
+            git_folder: git_folder.to_owned(),
+            objects: repository.join(objects),
+            address,
+            push_address,
+        };
+        if !disk::exists(&git_folder.join("HEAD")) {
+            remote.prepare(&format)?;
+        }
+        Ok(remote)
+    }
+
+    fn prepare(&self, format: &str) -> Result<(), RemoteError> {
+        let trouble = |outcome: &Outcome| RemoteError::Unprepared(said(outcome));
+        let place = self.git_folder.to_string_lossy();
+        let format = format!("--object-format={}", if format.is_empty() { "sha1" } else { format });
+        let made = self.ask(&["init", "--quiet", "--bare", "--template=", &format, &place], None);
+        if !made.succeeded() {
+            return Err(trouble(&made));
+        }
+        // What the clone has need not be fetched again.
+        let head = git::head(&self.repository).unwrap_or_default();
+        let kept = self.ask(&["update-ref", "refs/plimsoll/clone", &head], None);
+        if kept.succeeded() { Ok(()) } else { Err(trouble(&kept)) }
+    }
+
+    /// Its address, without what would let somebody in.
+    pub fn address(&self) -> String {
+        without_credentials(&self.address)
+    }
+
+    /// Fetches what these refspecs name.
+    pub fn fetch(&self, refspecs: &[&str], give_up: &dyn Fn() -> bool) -> Result<(), RemoteError> {
+        let options = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--", &self.address];
+        let outcome = self.talk(&[&options[..], refspecs].concat(), give_up);
+        if outcome.succeeded() {
+            return Ok(());
+        }
+        let words = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        match words.split_once("couldn't find remote ref ") {
+            _ if outcome.given_up => Err(RemoteError::GivenUp),
+            Some((_, name)) => {
+                Err(RemoteError::Gone(name.lines().next().unwrap_or_default().trim().to_owned()))
+            }
+            None => Err(RemoteError::Away(said(&outcome))),
+        }
+    }
+
+    /// Pushes these references: all of them, or none if the remote can do that.
+    pub fn push(&self, pushes: &[Push<'_>], give_up: &dyn Fn() -> bool) -> Result<(), RemoteError> {
+        let leases = pushes.iter().filter_map(|push| match push.lease {
+            Lease::Any => None,
+            Lease::At(commit) => Some(format!("--force-with-lease={}:{commit}", push.reference)),
+            Lease::Absent => Some(format!("--force-with-lease={}:", push.reference)),
+        });
+        let options = ["push", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags"];
+        let options = options.into_iter().map(str::to_owned).chain(leases);
+        let refspec = |push: &Push<'_>| {
+            let force = if push.lease == Lease::Any { "+" } else { "" };
+            format!("{force}{}:{}", push.object.unwrap_or_default(), push.reference)
+        };
+        let target = ["--".to_owned(), self.push_address.clone()];
+        let arguments: Vec<String> = options.chain(target).chain(pushes.iter().map(refspec)).collect();
+        let outcome = self.talk(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), give_up);
+        if outcome.succeeded() {
+            return Ok(());
+        }
+        if outcome.given_up {
+            return Err(RemoteError::GivenUp);
+        }
+        Err(why_not_pushed(&outcome))
+    }
+
+    /// What a reference of our own repository is.
+    pub fn seen(&self, reference: &str) -> Option<String> {
+        let outcome = self.ask(&["rev-parse", "--verify", "--quiet", reference], None);
+        outcome.succeeded().then(|| git::text(&outcome)).filter(|id| !id.is_empty())
+    }
+
+    /// The references of our own repository below a name, each with what it is.
+    pub fn below(&self, name: &str) -> Vec<(String, String)> {
+        let outcome = self.ask(&["for-each-ref", "--format=%(refname) %(objectname)", name], None);
+        let listed = String::from_utf8_lossy(&outcome.stdout).into_owned();
+        let pair = |line: &str| line.split_once(' ').map(|(name, id)| (name.to_owned(), id.to_owned()));
+        listed.lines().filter_map(pair).collect()
+    }
+
+    /// Keeps a text as an object; its id.
+    pub fn keep_text(&self, text: &str) -> Result<String, RemoteError> {
+        let outcome = self.ask(&["hash-object", "-w", "--stdin"], Some(text.as_bytes().to_vec()));
+        match outcome.succeeded() {
+            true => Ok(git::text(&outcome)),
+            false => Err(RemoteError::Unprepared(said(&outcome))),
+        }
+    }
+
+    /// The text of such an object; none if it is none, or is not there.
+    pub fn text(&self, id: &str) -> Option<String> {
+        let outcome = self.ask(&["cat-file", "blob", id], None);
+        outcome.succeeded().then(|| String::from_utf8_lossy(&outcome.stdout).into_owned())
+    }
+
+    /// Lets a reference of the clone be a commit that was fetched, so that `git gc` keeps it and the user finds it. With `is_new`
+    /// one that is there stays as it is. Hooks do not run: nobody of the clone's has done anything.
+    pub fn show_in_clone(&self, reference: &str, commit: &str, is_new: bool) {
+        let arguments = ["update-ref", reference, commit];
+        let arguments: Vec<&str> = arguments.into_iter().chain(is_new.then_some("")).collect();
+        let off = ["core.hooksPath=/dev/null".into()];
+        let command = git::committing(&self.repository, &off, &arguments);
+        let _ = child::run(command, Terms::within(QUESTION_DEADLINE));
+    }
+
+    fn ask(&self, arguments: &[&str], input: Option<Vec<u8>>) -> Outcome {
+        let command = git::talking(&self.git_folder, &self.objects, &self.repository, arguments);
+        child::run(command, Terms { input, ..Terms::within(QUESTION_DEADLINE) })
+    }
+
+    fn talk(&self, arguments: &[&str], give_up: &dyn Fn() -> bool) -> Outcome {
+        let command = git::talking(&self.git_folder, &self.objects, &self.repository, arguments);
+        child::run(command, Terms { give_up, ..Terms::within(DEADLINE) })
+    }
+}
+
+/// The remote's addresses, to fetch from and to push to.
+fn addresses(repository: &Path, name: &str) -> Result<(String, String), RemoteError> {
+    let none = || RemoteError::NoRemote(name.to_owned());
+    if name.starts_with('-') {
+        return Err(none());
+    }
+    let ask = |arguments: &[&str]| {
+        let outcome = git::git(repository, arguments);
+        let address = git::text(&outcome);
+        (outcome.succeeded() && !address.is_empty()).then_some(address).ok_or_else(none)
+    };
+    Ok((ask(&["remote", "get-url", name])?, ask(&["remote", "get-url", "--push", name])?))
+}
+
+/// An address without a user's name and password before the host; a name alone stays.
+pub fn without_credentials(address: &str) -> String {
+    let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = match host.rsplit_once('@') {
+        // The name of ssh's user belongs to the address. That of a web address may be a token.
+        Some((user, host)) if scheme.ends_with("ssh") => {
+            format!("{}@{host}", user.split(':').next().unwrap_or_default())
+        }
+        Some((_, host)) => host.to_owned(),
+        None => host.to_owned(),
+    };
+    format!("{scheme}://{host}{path}")
+}
+
+/// By what git prints of each reference: `!`, the reference, and the reason in brackets.
+fn why_not_pushed(outcome: &Outcome) -> RemoteError {
+    let printed = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    let refused: Vec<&str> = printed.lines().filter(|line| line.starts_with('!')).collect();
+    let Some(first) = refused.first() else { return RemoteError::Away(said(outcome)) };
+    // The last four are what a server says that was asked by two at the same moment.
+    let moved = [
+        "stale info",
+        "fetch first",
+        "non-fast-forward",
+        "cannot lock ref",
+        "failed to update ref",
+        "failed to lock",
+        "incorrect old value",
+    ];
+    if refused.iter().all(|line| moved.iter().any(|words| line.contains(words))) {
+        return RemoteError::Moved;
+    }
+    // What a hook there has printed says more than git's own line.
+    let errors = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    let told: Vec<&str> =
+        errors.lines().filter_map(|line| line.strip_prefix("remote:")).map(str::trim).collect();
+    let reason = first.rsplit('\t').next().unwrap_or_default();
+    let words = format!("{reason} {}", told.join(" "));
+    RemoteError::Rejected(clip(&one_line(words.trim()), LONGEST_REASON))
+}
+
+fn said(outcome: &Outcome) -> String {
+    if outcome.timed_out {
+        return format!("git took longer than {} s", DEADLINE.as_secs());
+    }
+    let errors = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    let words = if errors.trim().is_empty() { changes::last_words(outcome) } else { errors };
+    clip(&one_line(words.trim()), LONGEST_REASON)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(folder: &Path, line: &str) {
+        let outcome = crate::shell(line, folder, Duration::from_secs(20));
+        assert!(outcome.succeeded(), "{line}: {outcome:?}");
+    }
+
+    /// A bare repository with a commit on `main`, and a clone of it.
+    fn stage() -> (tempfile::TempDir, PathBuf, Remote) {
+        let folder = tempfile::tempdir().unwrap();
+        shell(
+            folder.path(),
+            "git init -q --bare -b main bare.git && git clone -q bare.git clone 2>&1 && cd clone && git checkout -q -b main && \
+             git config user.name T && git config user.email t@example.invalid && git commit -q --allow-empty -m First && \
+             git push -q origin main",
+        );
+        let clone = folder.path().join("clone");
+        let remote = Remote::open(&clone, "origin", &folder.path().join("state/remote.git")).unwrap();
+        (folder, clone, remote)
+    }
+
+    fn never() -> bool {
+        false
+    }
+
+    #[test]
+    fn what_one_pushes_another_fetches_and_only_from_where_it_was_seen() {
+        let (folder, clone, remote) = stage();
+        let first = git::head(&clone).unwrap();
+        shell(&clone, "git commit -q --allow-empty -m Second");
+        let second = git::head(&clone).unwrap();
+        let push = |object, lease| Push { object, reference: "refs/heads/plimsoll/night", lease };
+        assert_eq!(remote.push(&[push(Some(&first), Lease::Absent)], &never), Ok(()));
+        assert_eq!(remote.push(&[push(Some(&second), Lease::Absent)], &never), Err(RemoteError::Moved));
+        assert_eq!(remote.push(&[push(Some(&second), Lease::At(&second))], &never), Err(RemoteError::Moved));
+        assert_eq!(remote.push(&[push(Some(&second), Lease::At(&first))], &never), Ok(()));
+        shell(folder.path(), "git clone -q bare.git other");
+        let other = folder.path().join("other");
+        let theirs = Remote::open(&other, "origin", &folder.path().join("theirs.git")).unwrap();
+        let spec = "+refs/heads/plimsoll/night:refs/plimsoll/night/target";
+        assert_eq!(theirs.fetch(&[spec], &never), Ok(()));
+        assert_eq!(theirs.seen("refs/plimsoll/night/target"), Some(second.clone()));
+        theirs.show_in_clone("refs/plimsoll/night/target", &second, false);
+        assert!(
+            git::is_below_head(&other, &first) && git::commit(&other, "refs/plimsoll/night/target").is_some()
+        );
+        let gone = theirs.fetch(&["refs/heads/none:refs/none"], &never);
+        assert_eq!(gone, Err(RemoteError::Gone("refs/heads/none".to_owned())));
+        let text = theirs.keep_text("notes\n").unwrap();
+        let note =
+            Push { object: Some(&text), reference: "refs/plimsoll/night/1/1/notes", lease: Lease::Any };
+        assert_eq!(theirs.push(&[note], &never), Ok(()));
+        assert_eq!(remote.fetch(&["+refs/plimsoll/night/*:refs/plimsoll/night/*"], &never), Ok(()));
+        let below = remote.below("refs/plimsoll/night");
+        assert_eq!(below, [("refs/plimsoll/night/1/1/notes".to_owned(), text.clone())]);
+        assert_eq!(remote.text(&text).as_deref(), Some("notes\n"));
+        assert_eq!(remote.push(&[Push { object: None, ..note }], &never), Ok(()));
+    }
+
+    #[test]
+    fn what_an_agent_sets_in_the_clone_starts_nothing_and_leads_nowhere_else() {
+        let (folder, clone, remote) = stage();
+        let trap = folder.path().join("trap");
+        let program = format!("touch {}; false", trap.display());
+        shell(
+            &clone,
+            &format!(
+                "git init -q --bare ../evil.git; for name in core.sshCommand core.gitProxy remote.origin.uploadpack \
+                 remote.origin.receivepack core.alternateRefsCommand core.fsmonitor credential.helper; do \
+                 git config $name '{program}'; done; git config url.../evil.git.pushInsteadOf ../bare.git; \
+                 for name in pre-push reference-transaction; do printf '#!/bin/sh\\n{program}\\n' > .git/hooks/$name; \
+                 chmod +x .git/hooks/$name; done"
+            ),
+        );
+        let head = git::head(&clone).unwrap();
+        let push = Push { object: Some(&head), reference: "refs/heads/new", lease: Lease::Absent };
+        assert_eq!(remote.push(&[push], &never), Ok(()));
+        assert_eq!(remote.fetch(&["+refs/heads/*:refs/all/*"], &never), Ok(()));
+        remote.show_in_clone("refs/plimsoll/x", &head, false);
+        assert_eq!(remote.below("refs/all").len(), 2, "it came to the remote of before");
+        assert!(!trap.exists());
+        shell(&clone, "git config remote.origin.url \"ext::touch trap\"");
+        let led = Remote::open(&clone, "origin", &folder.path().join("led.git")).unwrap();
+        assert!(matches!(led.fetch(&["main:x"], &never), Err(RemoteError::Away(_))));
+        assert!(!clone.join("trap").exists());
+    }
+
+    #[test]
+    fn a_remote_that_rejects_or_is_gone_says_so_in_its_own_words() {
+        let (folder, clone, remote) = stage();
+        let hook = folder.path().join("bare.git/hooks/pre-receive");
+        shell(
+            folder.path(),
+            &format!(
+                "printf '#!/bin/sh\\necho no pushes at night\\nexit 1\\n' > {0} && chmod +x {0}",
+                hook.display()
+            ),
+        );
+        let head = git::head(&clone).unwrap();
+        let push = Push { object: Some(&head), reference: "refs/heads/new", lease: Lease::Absent };
+        let refused = remote.push(&[push], &never);
+        assert!(
+            matches!(&refused, Err(RemoteError::Rejected(why)) if why.contains("pre-receive hook declined") && why.contains("no pushes at night")),
+            "{refused:?}"
+        );
+        std::fs::rename(folder.path().join("bare.git"), folder.path().join("away.git")).unwrap();
+        assert!(matches!(remote.push(&[push], &never), Err(RemoteError::Away(_))));
+        assert!(matches!(remote.fetch(&["main:x"], &never), Err(RemoteError::Away(_))));
+        let none = Remote::open(&clone, "upstream", &folder.path().join("x.git"));
+        assert!(matches!(none, Err(RemoteError::NoRemote(_))), "{none:?}");
+    }
+
+    #[test]
+    fn an_address_is_kept_without_what_lets_somebody_in() {
+        for (address, kept) in [
+            ("https://user:secret@host/a/b.git", "https://host/a/b.git"),
+            ("https://token@host/a@b", "https://host/a@b"),
+            ("ssh://git:x@host:22/a", "ssh://git@host:22/a"),
+            ("git@host:a/b.git", "git@host:a/b.git"),
+            ("/srv/a.git", "/srv/a.git"),
+        ] {
+            assert_eq!(without_credentials(address), kept);
+        }
+    }
+}
