@@ -4,6 +4,7 @@
 
 mod answer;
 mod check;
+mod clone_remote;
 mod create;
 mod event_words;
 mod forget;

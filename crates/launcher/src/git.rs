@@ -6,7 +6,7 @@ mod shown;
 mod tracked;
 mod work;
 
-pub(crate) use command::{all_off, asking, choosing, committing, has_filters, reaching, talking};
+pub(crate) use command::{all_off, asking, choosing, committing, has_filters, talking};
 pub use shown::{Changes, changes_since};
 pub use tracked::tracked;
 pub use work::{ChangedFile, FileCommit, Hunk, Since, Work, history_of, join, work};

@@ -22,7 +22,6 @@ pub mod client;
 pub mod git;
 mod git_error;
 pub mod process;
-pub mod remote;
 pub mod remote_repository;
 mod time_limit;
 pub mod wip;

@@ -162,6 +162,15 @@ impl Remote {
         Err(why_not_pushed(&outcome))
     }
 
+    /// Goes as far as a push would, and pushes nothing. What the other side's hooks would say is not known then.
+    pub fn may_push(&self, push: Push<'_>) -> Result<(), RemoteError> {
+        let refspec = format!("+{}:{}", push.object.unwrap_or_default(), push.reference);
+        let options =
+            ["push", "--dry-run", "--porcelain", "--no-verify", "--no-signed", "--", &self.push_address];
+        let outcome = self.talk(&[&options[..], &[&refspec]].concat(), &|| false);
+        if outcome.succeeded() { Ok(()) } else { Err(why_not_pushed(&outcome)) }
+    }
+
     /// What a reference of our own repository is.
     pub fn seen(&self, reference: &str) -> Option<String> {
         let outcome = self.ask(&["rev-parse", "--verify", "--quiet", reference], None);
@@ -274,7 +283,9 @@ fn said(outcome: &Outcome) -> String {
     }
     let errors = String::from_utf8_lossy(&outcome.stderr).into_owned();
     let words = if errors.trim().is_empty() { changes::last_words(outcome) } else { errors };
-    clip(&one_line(words.trim()), LONGEST_REASON)
+    // git names addresses, and a user's name and password may stand in one.
+    let words: Vec<String> = words.split_whitespace().map(without_credentials).collect();
+    clip(&one_line(&words.join(" ")), LONGEST_REASON)
 }
 
 #[cfg(test)]
@@ -379,6 +390,7 @@ mod tests {
         );
         let head = git::head(&clone).unwrap();
         let push = Push { object: Some(&head), reference: "refs/heads/new", lease: Lease::Absent };
+        assert_eq!(remote.may_push(push), Ok(()), "a hook there is not asked");
         let refused = remote.push(&[push], &never);
         assert!(
             matches!(&refused, Err(RemoteError::Rejected(why)) if why.contains("pre-receive hook declined") && why.contains("no pushes at night")),
@@ -386,6 +398,7 @@ mod tests {
         );
         std::fs::rename(folder.path().join("bare.git"), folder.path().join("away.git")).unwrap();
         assert!(matches!(remote.push(&[push], &never), Err(RemoteError::Away(_))));
+        assert!(matches!(remote.may_push(push), Err(RemoteError::Away(_))));
         assert!(matches!(remote.fetch(&["main:x"], &never), Err(RemoteError::Away(_))));
         let none = Remote::open(&clone, "upstream", &folder.path().join("x.git"));
         assert!(matches!(none, Err(RemoteError::NoRemote(_))), "{none:?}");

@@ -1,6 +1,7 @@
 //! `plimsoll doctor --fleet NAME`: gathers what is known of a fleet's database, remote and members. Nothing is written, neither to
 //! the database nor to the remote; `plimsoll_policy::doctor` judges.
 
+use super::clone_remote::{CloneError, CloneRemote};
 use super::words::{items, state};
 use super::{CommandError, ask};
 use crate::fault::FleetError;
@@ -12,12 +13,10 @@ use plimsoll_cli::fleet_line::CheckArguments;
 use plimsoll_cli::show_findings;
 use plimsoll_domain::text::one_line;
 use plimsoll_launcher::git;
-use plimsoll_launcher::remote;
 use plimsoll_policy::doctor::{
     DatabaseFacts, FleetFacts, MemberFacts, ReadFailure, RemoteFacts, Unknown, examine_fleet,
 };
 use plimsoll_store::{environment, layout};
-use std::path::Path;
 use std::process::ExitCode;
 
 /// Looks: exit code 0 where all will work, 1 where something will not.
@@ -78,28 +77,25 @@ fn member_facts(fleet: &Standing, rows: &[ItemStanding], workers: &[WorkerStandi
 }
 
 /// None outside of a repository.
-fn remote_facts(remote: &str, fleet: &str, target: Option<&str>) -> Option<RemoteFacts> {
+fn remote_facts(name: &str, fleet: &str, target: Option<&str>) -> Option<RemoteFacts> {
     let here = environment::current_dir();
     let (repository, _) = layout::repository(&here)?;
-    let address = remote::url(repository, remote);
-    let tip = match (&address, target) {
-        (Ok(_), Some(target)) => remote::tip(repository, remote, target),
-        _ => Ok(None),
+    let failure = |error: CloneError| ReadFailure::new(&error);
+    let remote = match CloneRemote::open(repository, name) {
+        Ok(remote) => remote,
+        Err(error) => {
+            let (name, address) = (one_line(name), Err(failure(error)));
+            return Some(RemoteFacts { name, address, target: Ok(None), push: Ok(()) });
+        }
     };
-    let push = if address.is_ok() { may_push(repository, remote, fleet) } else { Ok(()) };
-    Some(RemoteFacts {
-        name: one_line(remote),
-        address: address
-            .map(|address| one_line(&remote::without_credentials(&address)))
-            .map_err(|error| ReadFailure::new(&error)),
-        target: tip.map_err(|error| ReadFailure::new(&error)),
-        push,
-    })
-}
-
-/// As a worker would push its branch; none of that name ever is, for items are counted from 1.
-fn may_push(repository: &Path, remote: &str, fleet: &str) -> Result<(), ReadFailure> {
-    let Some(commit) = git::head(repository) else { return Ok(()) };
+    let tip = target.map_or(Ok(None), |target| remote.tip(target));
+    // As a worker would push its branch; none of that name ever is, for items are counted from 1.
     let branch = format!("plimsoll-items/{fleet}/0/0");
-    remote::may_push(repository, remote, &branch, &commit).map_err(|error| ReadFailure::new(&error))
+    let push = git::head(repository).map_or(Ok(()), |commit| remote.may_make(&branch, &commit));
+    Some(RemoteFacts {
+        name: one_line(name),
+        address: Ok(one_line(&remote.address())),
+        target: tip.map_err(failure),
+        push: push.map_err(failure),
+    })
 }

@@ -1,6 +1,7 @@
 //! `plimsoll fleet create`: puts the plan of a clone into the database. Everything that machines will need is on the remote before
 //! the fleet is there: a kill between the two leaves a branch, with which the same command goes on.
 
+use super::clone_remote::{CloneError, CloneRemote};
 use super::{CommandError, ask};
 use crate::fault::FleetError;
 use crate::fleet::Fleet;
@@ -11,11 +12,11 @@ use plimsoll_domain::text::{counted, one_line};
 use plimsoll_flows::run::lifecycle::{NewRun, Shared, StartError, to_share};
 use plimsoll_flows::workers::ground::{self, Ground, Unfit};
 use plimsoll_launcher::branch::{self, BranchError};
-use plimsoll_launcher::remote::{self, RemoteError};
+use plimsoll_launcher::remote_repository::RemoteError;
 use plimsoll_launcher::{git, worktree};
 use plimsoll_policy::plan::Item;
 use plimsoll_store::{Project, StoreError, disk, environment};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// A name is a part of branches' names and of paths.
@@ -41,7 +42,7 @@ pub(super) enum CreateError {
     #[error(transparent)]
     Branch(#[from] BranchError),
     #[error(transparent)]
-    Remote(#[from] RemoteError),
+    Remote(#[from] CloneError),
     #[error(
         "--branch belongs to --deliver branch: with merge the work goes onto the branch that is checked out"
     )]
@@ -67,7 +68,7 @@ pub(super) enum CreateError {
 impl CreateError {
     pub(super) fn hint(&self) -> Option<String> {
         match self {
-            CreateError::Remote(RemoteError::Refused { .. }) => Some(
+            CreateError::Remote(CloneError::Remote(RemoteError::Rejected(_) | RemoteError::Away(_))) => Some(
                 "nothing was put into the database; see that git push works here, and repeat this".to_owned(),
             ),
             CreateError::Store(error) => Some(error.hint().to_owned()),
@@ -84,7 +85,7 @@ pub(super) fn create(arguments: &CreateArguments) -> Result<ExitCode, CommandErr
     ask("prepare the tables", move |mut database| prepare(&mut database, &name))?;
     start.push()?;
     let items = items(&start.shared);
-    let plan = start.plan(arguments)?;
+    let plan = start.plan(arguments);
     let created = ask("create the fleet", move |database| Fleet::create(database, &plan, &items).map(drop));
     if let Err(error) = created {
         return Err(start.complain(error).into());
@@ -108,7 +109,9 @@ struct Start {
     project: Project,
     shared: Shared,
     ground: Ground,
-    remote: String,
+    remote: CloneRemote,
+    /// As the user calls it.
+    remote_name: String,
     /// The branch on which the work comes together.
     target: String,
     deliver: DeliverTo,
@@ -134,43 +137,43 @@ impl Start {
         if git::tracked(project.root(), &[&shared.plan]).is_empty() {
             return Err(CreateError::PlanNotCommitted(one_line(&shared.plan)));
         }
-        let remote = arguments.remote.clone();
-        check_pushed(&ground, &remote, arguments.deliver)?;
+        let remote = CloneRemote::open(&ground.repository, &arguments.remote)?;
+        let remote_name = one_line(&arguments.remote);
+        check_pushed(&ground, &remote, &remote_name, arguments.deliver)?;
         let usual = || format!("plimsoll/{}", arguments.name);
         let (target, is_to_push) = match arguments.deliver {
             DeliverTo::Merge => (ground.branch.clone(), false),
             DeliverTo::Branch => {
                 let target = arguments.branch.clone().unwrap_or_else(usual);
                 branch::check_name(&ground.repository, &target)?;
-                let is_to_push = is_to_push(&ground, &remote, &target)?;
+                let is_to_push = is_to_push(&ground, &remote, &remote_name, &target)?;
                 (target, is_to_push)
             }
         };
-        Ok(Start { project, shared, ground, remote, target, deliver: arguments.deliver, is_to_push })
+        let deliver = arguments.deliver;
+        Ok(Start { project, shared, ground, remote, remote_name, target, deliver, is_to_push })
     }
 
     /// Makes the branch on which the work comes together; with `merge` it is only asked whether it may be pushed to.
     fn push(&self) -> Result<(), CreateError> {
-        let Ground { repository, commit, .. } = &self.ground;
+        let commit = &self.ground.commit;
         match self.deliver {
-            DeliverTo::Branch if self.is_to_push => {
-                remote::push(repository, &self.remote, &self.target, None, commit)?;
-            }
+            DeliverTo::Branch if self.is_to_push => self.remote.make(&self.target, commit)?,
             DeliverTo::Branch => {}
             DeliverTo::Merge => {
                 let probe = format!("plimsoll-items/{}/1/1", self.target);
-                remote::may_push(repository, &self.remote, &probe, commit)?;
+                self.remote.may_make(&probe, commit)?;
             }
         }
         Ok(())
     }
 
-    fn plan(&self, arguments: &CreateArguments) -> Result<NewPlan, CreateError> {
+    fn plan(&self, arguments: &CreateArguments) -> NewPlan {
         let below = self.ground.below.to_string_lossy().into_owned();
         let plan_file = self.ground.below.join(&self.shared.plan).to_string_lossy().into_owned();
-        Ok(NewPlan {
+        NewPlan {
             name: arguments.name.clone(),
-            repo: remote::without_credentials(&remote::url(&self.ground.repository, &self.remote)?),
+            repo: self.remote.address(),
             target: self.target.clone(),
             verify: arguments.verify.clone(),
             deliver: match self.deliver {
@@ -185,7 +188,7 @@ impl Start {
             below,
             promise: arguments.promise.clone(),
             max_sessions: arguments.max_iterations,
-        })
+        }
     }
 
     /// The branch is there, and the fleet is not: the user is told before the error.
@@ -194,7 +197,7 @@ impl Start {
             say_error(&format!(
                 "the branch `{}` is on {} by now; repeat this command to go on with it",
                 one_line(&self.target),
-                one_line(&self.remote)
+                self.remote_name
             ));
         }
         error
@@ -208,7 +211,7 @@ impl Start {
             counted(open, "open item"),
             short(&self.ground.commit)
         ));
-        say(format!("its work comes together on {} of {}", one_line(&self.target), one_line(&self.remote)));
+        say(format!("its work comes together on {} of {}", one_line(&self.target), self.remote_name));
         if git::tracked(self.project.root(), &["PROMPT.md"]).is_empty() {
             say(
                 "the task is not in the repository: give it to each machine, as PROMPT.md or with --objective-file",
@@ -242,35 +245,34 @@ fn task(arguments: &CreateArguments) -> Result<NewRun, CreateError> {
 }
 
 /// The commit that is checked out is on the remote's branch; with `merge` it is that branch's end, so that the plan is the one there.
-fn check_pushed(ground: &Ground, remote: &str, deliver: DeliverTo) -> Result<(), CreateError> {
-    let Ground { repository, branch, commit, .. } = ground;
-    let (branch, remote) = (one_line(branch), one_line(remote));
-    let Some(tip) = remote::tip(repository, &remote, &ground.branch)? else {
-        return Err(CreateError::NotThere { branch, remote });
+fn check_pushed(
+    ground: &Ground,
+    remote: &CloneRemote,
+    name: &str,
+    deliver: DeliverTo,
+) -> Result<(), CreateError> {
+    let Ground { repository, commit, .. } = ground;
+    let (branch, remote_name) = (one_line(&ground.branch), name.to_owned());
+    let Some(tip) = remote.tip(&ground.branch)? else {
+        return Err(CreateError::NotThere { branch, remote: remote_name });
     };
-    if tip == *commit {
-        return Ok(());
+    match (worktree::contains(repository, &tip, commit), deliver) {
+        (false, _) => Err(CreateError::NotPushed { commit: short(commit), branch, remote: remote_name }),
+        (true, DeliverTo::Merge) if tip != *commit => {
+            Err(CreateError::Behind { branch, remote: remote_name })
+        }
+        (true, _) => Ok(()),
     }
-    remote::fetch(repository, &remote, &ground.branch)?;
-    match (contains(repository, &tip, commit), deliver) {
-        (false, _) => Err(CreateError::NotPushed { commit: short(commit), branch, remote }),
-        (true, DeliverTo::Merge) => Err(CreateError::Behind { branch, remote }),
-        (true, DeliverTo::Branch) => Ok(()),
-    }
-}
-
-fn contains(repository: &Path, end: &str, commit: &str) -> bool {
-    worktree::contains(repository, end, commit)
 }
 
 /// False if a kill has left the branch just as it would be made.
-fn is_to_push(ground: &Ground, remote: &str, target: &str) -> Result<bool, CreateError> {
-    match remote::tip(&ground.repository, remote, target)? {
+fn is_to_push(ground: &Ground, remote: &CloneRemote, name: &str, target: &str) -> Result<bool, CreateError> {
+    match remote.tip(target)? {
         None => Ok(true),
         Some(tip) if tip == ground.commit => Ok(false),
         Some(tip) => Err(CreateError::TargetThere {
             branch: one_line(target),
-            remote: one_line(remote),
+            remote: name.to_owned(),
             commit: short(&tip),
         }),
     }

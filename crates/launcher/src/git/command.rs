@@ -186,33 +186,6 @@ pub(crate) fn committing(folder: &Path, settings: &[OsString], arguments: &[&str
     command
 }
 
-/// How the user reaches a remote, beside what is kept in a commit.
-const KEPT_FOR_REMOTES: &[&str] = &[
-    "GIT_EXEC_PATH",
-    "GIT_SSH",
-    "GIT_SSH_COMMAND",
-    "GIT_SSH_VARIANT",
-    "GIT_ASKPASS",
-    "GIT_PROXY_COMMAND",
-    "GIT_SSL_CAINFO",
-    "GIT_SSL_CAPATH",
-    "GIT_SSL_CERT",
-    "GIT_SSL_KEY",
-    "GIT_SSL_NO_VERIFY",
-];
-
-/// A git that speaks to a remote, with the user's credentials. It asks nobody: nobody may be there.
-pub(crate) fn reaching(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = git();
-    for setting in OFF_IN_A_COMMIT {
-        command.args(["-c", setting]);
-    }
-    command.args(arguments).current_dir(folder);
-    take_away_variables(&mut command, KEPT_FOR_REMOTES);
-    command.env("GIT_TERMINAL_PROMPT", "0");
-    command
-}
-
 /// For a git that speaks to a remote. It works in a repository of ours ([`crate::remote_repository`]), so that no setting of the clone
 /// counts: what is left are the user's own settings and variables, by which credentials are found. Of those, hooks are off, for
 /// they expect a working tree; and nothing is done beside what was asked.

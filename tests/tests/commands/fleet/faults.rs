@@ -29,7 +29,7 @@ fn a_clone_that_is_not_ready_is_named_with_what_to_do() {
     refused_with(&["--todo", "none.md"], "the plan none.md is missing");
     refused_with(&["--objective", "Another task"], "there is a PROMPT.md and an objective");
     refused_with(&["--objective-file", "none.txt"], "none.txt is missing");
-    refused_with(&["--remote", "elsewhere"], "there is no remote `elsewhere`");
+    refused_with(&["--remote", "elsewhere"], "the clone has no remote `elsewhere`");
     refused_with(&["--branch", "a..b"], "`a..b` cannot be the name of a branch");
     refused_with(&["--deliver", "merge", "--branch", "x"], "--branch belongs to --deliver branch");
     world.write("fix_plan.md", &PLAN.replace("Write", "Rewrite"));
@@ -89,7 +89,7 @@ fn a_remote_that_is_away_or_rejects_leaves_nothing_behind() {
     refused(&bench.create(&[]), &["there is a branch `plimsoll/night` on origin already"]);
     bench.world.git(&["push", "-q", "origin", "--delete", "plimsoll/night"]);
     bench.world.git(&["remote", "set-url", "origin", "../nowhere.git"]);
-    refused(&bench.create(&[]), &["git cannot look up a branch (origin)", "nowhere.git"]);
+    refused(&bench.create(&[]), &["the remote cannot be reached", "nowhere.git"]);
     bench.world.git(&["remote", "set-url", "origin", "../there.git"]);
     nothing_is_left(&bench);
     // A kill after the push leaves the branch where it would be made: the same command goes on with it.
@@ -106,7 +106,7 @@ fn what_is_in_the_address_of_a_remote_stays_out_of_the_database() {
     bench.world.git(&["config", &instead, "https://example.invalid/x.git"]);
     bench.world.git(&["remote", "set-url", "origin", "https://ann:hunter2@example.invalid/x.git"]);
     let away = bench.create(&[]);
-    refused(&away, &["git cannot look up a branch"]);
+    refused(&away, &["the remote cannot be reached"]);
     assert!(!away.stderr.contains("hunter2"), "{away:?}");
     bench.world.git(&["config", &instead, "https://ann:hunter2@example.invalid/x.git"]);
     bench.world.git(&["config", "remote.origin.pushurl", &there.display().to_string()]);

@@ -1,0 +1,60 @@
+//! The git remote of the clone in which a command runs. What git needs to speak to it lies in a folder that goes with the command.
+
+use plimsoll_launcher::remote_repository::{Lease, Push, Remote, RemoteError};
+use std::path::Path;
+use tempfile::TempDir;
+
+/// A remote of a clone.
+pub(super) struct CloneRemote {
+    remote: Remote,
+    _folder: TempDir,
+}
+
+/// Why the remote is not known, or does not do something.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CloneError {
+    #[error("cannot make a temporary folder: {0}")]
+    NoFolder(#[from] std::io::Error),
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+}
+
+/// Where a branch that was looked up is noted, in that folder alone.
+const SEEN: &str = "refs/plimsoll/seen";
+
+impl CloneRemote {
+    /// The remote of this name.
+    pub(super) fn open(repository: &Path, name: &str) -> Result<CloneRemote, CloneError> {
+        let folder = tempfile::tempdir()?;
+        let remote = Remote::open(repository, name, &folder.path().join("remote.git"))?;
+        Ok(CloneRemote { remote, _folder: folder })
+    }
+
+    /// Its address, without what lets somebody in.
+    pub(super) fn address(&self) -> String {
+        self.remote.address()
+    }
+
+    /// The end of a branch there, whose commits are here from now on; none if there is no such branch.
+    pub(super) fn tip(&self, branch: &str) -> Result<Option<String>, CloneError> {
+        match self.remote.fetch(&[&format!("+refs/heads/{branch}:{SEEN}")], &|| false) {
+            Ok(()) => Ok(self.remote.seen(SEEN)),
+            Err(RemoteError::Gone(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Makes a branch there, where there is none.
+    pub(super) fn make(&self, branch: &str, commit: &str) -> Result<(), CloneError> {
+        let reference = format!("refs/heads/{branch}");
+        let push = Push { object: Some(commit), reference: &reference, lease: Lease::Absent };
+        Ok(self.remote.push(&[push], &|| false)?)
+    }
+
+    /// Goes as far as making a branch would, and makes none. What hooks there would say is not known then.
+    pub(super) fn may_make(&self, branch: &str, commit: &str) -> Result<(), CloneError> {
+        let reference = format!("refs/heads/{branch}");
+        let push = Push { object: Some(commit), reference: &reference, lease: Lease::Any };
+        Ok(self.remote.may_push(push)?)
+    }
+}
