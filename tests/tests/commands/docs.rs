@@ -1,7 +1,7 @@
 //! What can be run in the README and in the guide is run, page by page, each as one story in one project, with the real
 //! client. What stands behind ``` says how a block is taken:
 //!
-//! - `sh`: a shell runs it, and it succeeds; `sh by FILE`: a test elsewhere does;
+//! - `sh`: a shell runs it, and it succeeds; `sh by FILE`, also of `sql`, `yaml` and `ini`: a test elsewhere does, or reads it;
 //! - `console`: what stands behind each `$ ` is run, and what stands below is what comes out; `…` is any text;
 //! - `json FILE`: goes into that file of the project, or of the home (`~/`); settings of ours must be taken without a word;
 //! - `text`: for the eye alone.
@@ -63,7 +63,7 @@ fn tell(pages: &[&str]) -> World {
                 let finished = bash(&world, &block.text);
                 assert_eq!(finished.code, Some(0), "{place}: {finished:?}");
             }
-            ("sh", by) => {
+            ("sh" | "sql" | "yaml" | "ini", by) => {
                 let file = by.strip_prefix("by ").expect(place);
                 assert!(workspace_root().join(file).exists(), "{place}: {file} is not there");
             }
@@ -204,6 +204,7 @@ pages! {
     compare "docs/compare.md";
     concepts "docs/concepts.md";
     questions "docs/faq.md";
+    several_machines "docs/fleet.md";
     forecast "docs/forecast.md";
     json_output "docs/json.md";
     notes_in_linear "docs/linear.md";

@@ -450,7 +450,8 @@ fn every_hook_program_tells_its_version_and_then_does_nothing_else() {
 #[test]
 fn every_program_says_which_build_it_is_and_all_say_the_same() {
     let world = World::untouched();
-    let others = ["plimsoll", "plimsoll-linear", "plimsoll-mcp"].map(|program| (program, "--version"));
+    let others = ["plimsoll", "plimsoll-fleet", "plimsoll-linear", "plimsoll-mcp"]
+        .map(|program| (program, "--version"));
     let hooks = settings::PROGRAMS.iter().map(|program| (*program, "version"));
     let mut builds = Vec::new();
     for (program, word) in hooks.chain(others) {

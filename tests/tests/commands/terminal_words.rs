@@ -62,9 +62,21 @@ const COMMANDS: &[(&str, &[&str])] = &[
 const MODES: &[(&str, &[&str])] =
     &[("log --why", &["", "level", "verdict", "checkpoint", "fault", "HOSTILE", "owned", "no_such_event"])];
 
+const FLEET: &str = "it needs a database: `fleet/hostile.rs` has one";
+
 /// These are run in another way, or print what another program says.
 const APART: &[(&str, &str)] = &[
     ("demo", "it makes a project of its own; what it prints goes through the same door"),
+    ("fleet answer", FLEET),
+    ("fleet create", FLEET),
+    ("fleet drain", FLEET),
+    ("fleet forget", FLEET),
+    ("fleet log", FLEET),
+    ("fleet reopen", FLEET),
+    ("fleet report", FLEET),
+    ("fleet resume", FLEET),
+    ("fleet status", FLEET),
+    ("fleet stop", FLEET),
     ("statusline edit", "a whole screen: below"),
     ("turns follow", "it never ends: below"),
     ("with-context", "it hands its own standard output to the program that it is told to run"),

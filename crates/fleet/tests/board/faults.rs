@@ -125,12 +125,7 @@ fn a_role_without_rights_is_named() {
     let refused =
         Fleet::open(database(&address).expect("a connection"), "x").map(|_| ()).expect_err("no rights");
     assert!(matches!(&refused, FleetError::Database { fault: Fault::NoRight(_), .. }), "{refused}");
-    let may = "
-        grant usage on schema plimsoll to deckhand;
-        grant select on all tables in schema plimsoll to deckhand;
-        grant update on plimsoll.item, plimsoll.plan, plimsoll.worker to deckhand;
-        grant insert on plimsoll.worker, plimsoll.event to deckhand";
-    client(&server).batch_execute(may).expect("rights");
+    client(&server).batch_execute(&of_the_page("deckhand")).expect("rights");
     // What a worker and a merger need, and no more.
     let mut fleet = open(&address, "x");
     let mine = fleet.claim("one").expect("an answer").expect("an item");
@@ -142,8 +137,41 @@ fn a_role_without_rights_is_named() {
     let merger = fleet.become_merger("m").expect("an answer").expect("nobody else");
     fleet.land(merger, 0, "beef").expect("the merger");
     assert_eq!(fleet.settle(|_| true).expect("an answer"), [0]);
+    assert!(fleet.drain(true).expect("an answer") && fleet.drain(false).expect("an answer"));
+    assert!(!fleet.answer(0, "x").expect("an answer"));
+    assert!(fleet.stop().expect("an answer"));
     client(&server).batch_execute("update plimsoll.worker set seen = 0").expect("long ago");
     assert!(matches!(fault(fleet.forget()), Fault::NoRight(_)));
+    let prepared = plimsoll_fleet::prepare(&mut database(&address).expect("a connection"), "y");
+    assert!(matches!(fault(prepared), Fault::NoRight(_)));
+}
+
+#[test]
+fn a_dashboards_role_sees_the_views_and_nothing_else() {
+    let server = Postgres::start(Setup::default());
+    create(&server.socket(), "x", &["a"]);
+    client(&server)
+        .batch_execute(&format!("create role lookout login; {}", of_the_page("lookout")))
+        .expect("rights");
+    let address = server.socket().replace(&format!("user={ROLE}"), "user=lookout");
+    let mut lookout = postgres::Client::connect(&address, postgres::NoTls).expect("the socket");
+    for view in ["fleet_status", "fleet_items", "fleet_workers", "fleet_costs"] {
+        lookout.query(&format!("select * from plimsoll.{view}"), &[]).expect(view);
+    }
+    for table in ["plan", "item", "worker", "event", "migration"] {
+        let refused = lookout.query(&format!("select * from plimsoll.{table}"), &[]).expect_err(table);
+        assert_eq!(refused.code().map(postgres::error::SqlState::code), Some("42501"), "{table}");
+    }
+}
+
+/// What docs/fleet.md grants a role of this name.
+fn of_the_page(role: &str) -> String {
+    let path = plimsoll_testkit::workspace_root().join("docs/fleet.md");
+    let page = std::fs::read_to_string(path).expect("the page");
+    let is_its = |line: &&str| line.starts_with("grant ") && line.ends_with(&format!(" to {role};"));
+    let grants: Vec<&str> = page.lines().filter(is_its).collect();
+    assert!(grants.len() >= 2, "docs/fleet.md grants {role} {grants:?}");
+    grants.join("\n")
 }
 
 /// A proxy that cuts the connection after so many bytes in one direction, or passes nothing on for as long as it is held.

@@ -2,6 +2,8 @@
 
 mod check;
 mod faults;
+mod hostile;
+mod page;
 mod story;
 
 use plimsoll_fleet::{Database, Fleet, URL, find_by};
