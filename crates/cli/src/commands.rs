@@ -132,10 +132,10 @@ pub(crate) enum Verb {
     Query(query::QueryArguments),
     /// Remove old sessions, handoffs and output of runs
     Prune(prune::PruneArguments),
-    /// Deliver a run's notes to Linear, or check whether they would arrive
-    Linear(linear::LinearArguments),
     /// Let several machines work on one plan, by a database and a git remote
     Fleet(fleet::FleetArguments),
+    /// Deliver a run's notes to Linear, or check whether they would arrive
+    Linear(linear::LinearArguments),
     /// Watch a whole run with the real client and a scripted model: no key, no network
     Demo(demo::DemoArguments),
     /// Print the settings' JSON Schema, a shell's completion script, or a manual page

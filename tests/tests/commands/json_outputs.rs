@@ -70,13 +70,13 @@ impl Kind {
 }
 
 #[derive(Default)]
-struct Table {
+pub(crate) struct Table {
     fields: Vec<Field>,
     /// More fields may be there.
     is_open: bool,
 }
 
-type Tables = BTreeMap<String, Table>;
+pub(crate) type Tables = BTreeMap<String, Table>;
 
 /// The tables of the page, each under its heading.
 fn tables(page: &str) -> Tables {
@@ -103,7 +103,7 @@ fn tables(page: &str) -> Tables {
     tables
 }
 
-fn page() -> Tables {
+pub(crate) fn page() -> Tables {
     tables(&std::fs::read_to_string(workspace_root().join("docs/json.md")).expect("docs/json.md"))
 }
 
@@ -142,7 +142,7 @@ fn faults(tables: &Tables, kind: &Kind, value: &Value, at: &str) -> Vec<String> 
     }
 }
 
-fn check(tables: &Tables, kind: &str, value: &Value, what: &str) {
+pub(crate) fn check(tables: &Tables, kind: &str, value: &Value, what: &str) {
     let found = faults(tables, &Kind::of(kind), value, what);
     assert!(found.is_empty(), "{found:#?}\n{value:#}");
 }
@@ -167,6 +167,14 @@ const COMMANDS: [(&str, &str); 18] = [
     ("memory frame list --json", "[frame]"),
     ("memory frame show 0 --json", "frame"),
     ("memory history --json", "[change]"),
+];
+
+/// What the commands of a fleet print, by the names of their schemas: `fleet/` has a database, and checks it.
+pub(crate) const OF_FLEETS: [(&str, &str); 4] = [
+    ("fleet-status", "fleets"),
+    ("fleet-status-name", "fleet_whole"),
+    ("fleet-log", "fleet_event"),
+    ("doctor-fleet", "fleet_findings"),
 ];
 
 fn outputs(world: &World) -> Vec<(&'static str, &'static str, Value)> {
@@ -292,7 +300,7 @@ fn the_schemas_are_made_of_the_page() {
     let tables = page();
     let folder = workspace_root().join("docs/schemas");
     let mut names = Vec::new();
-    for (command, kind) in COMMANDS {
+    let of_command = |(command, kind): (&str, &'static str)| {
         let verb: Vec<&str> = command
             .split(' ')
             .filter(|word| word.chars().all(|letter| letter.is_ascii_lowercase()))
@@ -302,7 +310,11 @@ fn the_schemas_are_made_of_the_page() {
             "--version --json" => vec!["version"],
             _ => verb,
         };
-        let name = format!("{}.schema.json", verb.join("-"));
+        (verb.join("-"), kind)
+    };
+    let of_fleets = OF_FLEETS.map(|(name, kind)| (name.to_owned(), kind));
+    for (name, kind) in COMMANDS.map(of_command).into_iter().chain(of_fleets) {
+        let name = format!("{name}.schema.json");
         let made = serde_json::to_string_pretty(&schema(&tables, kind)).expect("JSON") + "\n";
         if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
             std::fs::create_dir_all(&folder).expect("docs/ is writable");

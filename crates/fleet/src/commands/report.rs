@@ -75,6 +75,8 @@ fn named(item: &ItemStanding) -> String {
 fn merged(item: &ItemStanding) -> String {
     let commit = match item.landings.last() {
         Some(commit) => format!(" ({})", one_line(commit).chars().take(12).collect::<String>()),
+        // Its box was ticked when the fleet was created.
+        None if item.epoch == 0 => " (ticked before)".to_owned(),
         None => " (nothing to do)".to_owned(),
     };
     let cost = if item.sessions > 0 { format!(", ${:.2}", item.cost) } else { String::new() };

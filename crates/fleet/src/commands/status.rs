@@ -157,10 +157,11 @@ fn next(fleet: &Standing, items: &[ItemStanding]) -> Option<String> {
 }
 
 fn document(whole: &Whole) -> Value {
-    let mut document = fleet_json(&whole.fleet);
-    document["item"] = whole.items.iter().map(item_json).collect::<Vec<_>>().into();
-    document["worker"] = whole.workers.iter().map(worker_json).collect::<Vec<_>>().into();
-    document
+    json!({
+        "fleet": fleet_json(&whole.fleet),
+        "items": whole.items.iter().map(item_json).collect::<Vec<_>>(),
+        "workers": whole.workers.iter().map(worker_json).collect::<Vec<_>>(),
+    })
 }
 
 fn fleet_json(fleet: &Standing) -> Value {

@@ -80,7 +80,7 @@ fn npm_packages_run_nothing_when_they_are_installed_and_have_one_file_of_each_pr
         assert_eq!((&platform["os"][0], &platform["cpu"][0]), (&os.into(), &cpu.into()));
         assert_eq!(main["optionalDependencies"][format!("@plimsoll/{name}")], VERSION);
         let listing = shell(&world, &format!("tar -tvzf out/{file} | grep /bin/")).stdout;
-        assert_eq!(listing.lines().count(), 5, "{listing}");
+        assert_eq!(listing.lines().count(), 6, "{listing}");
         assert!(listing.lines().all(|line| line.starts_with("-rwxr-xr-x")), "{listing}");
         assert!(platform["scripts"].is_null() && platform["bin"].is_null(), "{platform}");
     }

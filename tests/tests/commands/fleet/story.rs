@@ -1,6 +1,7 @@
 //! A fleet from its first to its last command; the work in between is done on the board, without clients.
 
 use super::{Bench, PLAN, TASK, refused};
+use crate::json_outputs::{check, page};
 use plimsoll_domain::board::Aside;
 use plimsoll_fleet::WorkerReport;
 use plimsoll_testkit::bin_dir;
@@ -118,7 +119,7 @@ fn what_members_do_is_seen_in_status_log_and_report() {
     }
     let document = bench.fleet(&["status", "night", "--json"]).json();
     assert_eq!(
-        (&document["item"][2]["worker"], &document["worker"][0]["machine"]),
+        (&document["items"][2]["worker"], &document["workers"][0]["machine"]),
         (&"one/1".into(), &"one".into())
     );
 
@@ -136,20 +137,27 @@ fn what_members_do_is_seen_in_status_log_and_report() {
     assert_eq!(newest.len(), 2);
     assert_eq!((&newest[1]["kind"], &newest[1]["item"]), (&"set_aside".into(), &5.into()));
 
-    let page = bench.fleet(&["report", "night"]).expect_success().stdout;
+    let report_page = bench.fleet(&["report", "night"]).expect_success().stdout;
     for words in [
         "# Fleet night\n",
         "To merge it: `git fetch origin && git merge origin/plimsoll/night`\n",
         "## Questions (1)\n\n- **4** Say which port: Which port",
-        "## Merged (2)\n\n- **1** Begin (nothing to do)\n- **2** Parse dates (0123456789ab)\n",
+        "## Merged (2)\n\n- **1** Begin (ticked before)\n- **2** Parse dates (0123456789ab)\n",
         "## At work (1)\n\n- **3** Print dates (after: 2) (one/1)\n",
         "| one | 1 | $1.50 |\n| two | 1 | $0.25 |",
     ] {
-        assert!(page.contains(words), "{words}\n{page}");
+        assert!(report_page.contains(words), "{words}\n{report_page}");
     }
-    for shown in [&screen, &log, &page] {
+    for shown in [&screen, &log, &report_page] {
         assert!(!shown.contains("ghp_") && !shown.contains('\u{1b}'), "{shown}");
     }
+    let tables = page();
+    check(&tables, "fleet_whole", &document, "status night");
+    check(&tables, "fleets", &bench.fleet(&["status", "--json"]).json(), "status");
+    let lines = bench.fleet(&["log", "night", "--json"]).json_lines();
+    lines.iter().for_each(|line| check(&tables, "fleet_event", line, "log"));
+    let examined = bench.world.plimsoll(&["doctor", "--fleet", "night", "--json"]).run().json();
+    check(&tables, "fleet_findings", &examined, "doctor");
     // It is still held, and its epoch is the one of the claim.
     member.renew(second).expect("nothing here changed the board");
 }
