@@ -133,11 +133,13 @@ impl FleetError {
                 Some("create a fleet with this version: it brings the tables up to date".to_owned())
             }
             FleetError::NameTaken(_) => Some("choose another name, or forget that fleet first".to_owned()),
-            FleetError::AtWork { .. } => Some("stop them first".to_owned()),
-            FleetError::Trust(_)
-            | FleetError::Fenced(_)
-            | FleetError::NoPlan(_)
-            | FleetError::TooManyItems(_) => None,
+            FleetError::AtWork { name, .. } => Some(format!(
+                "stop them first: plimsoll fleet stop {name}; 90 seconds after their last word they count as gone"
+            )),
+            FleetError::NoPlan(_) => {
+                Some("plimsoll fleet status lists the fleets of the database".to_owned())
+            }
+            FleetError::Trust(_) | FleetError::Fenced(_) | FleetError::TooManyItems(_) => None,
         }
     }
 
@@ -184,7 +186,9 @@ impl Fault {
             Fault::Refused(_) => "check user, database and sslmode, and its pg_hba.conf".to_owned(),
             Fault::ReadOnly => "name the primary, or add target_session_attrs=read-write".to_owned(),
             Fault::Full(_) => "make room on the disk of the database".to_owned(),
-            Fault::NoRight(_) => "grant the role what it needs in the schema `plimsoll`".to_owned(),
+            Fault::NoRight(_) => {
+                "grant the role what it lacks: plimsoll doctor --fleet NAME says what that is".to_owned()
+            }
             Fault::Other(_) => return None,
         };
         Some(hint)

@@ -40,8 +40,7 @@ pub(super) fn check(arguments: &CheckArguments) -> Result<ExitCode, CommandError
 }
 
 fn unknown(error: &FleetError) -> Unknown {
-    let todo =
-        error.hint().unwrap_or_else(|| "`plimsoll fleet status` lists the fleets of the database".to_owned());
+    let todo = error.hint().unwrap_or_else(|| "look at what the database says".to_owned());
     Unknown { what: error.to_string(), todo }
 }
 

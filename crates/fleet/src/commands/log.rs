@@ -2,7 +2,7 @@
 
 use super::event_words::{colour, sentence};
 use super::words::time;
-use super::{CommandError, ask_fleet};
+use super::{CommandError, Watched};
 use crate::fault::FleetError;
 use crate::fleet::Fleet;
 use crate::fleet::journal::Event;
@@ -28,14 +28,15 @@ const OVERLAP: i64 = 200;
 pub(super) fn log(arguments: &LogArguments) -> Result<ExitCode, CommandError> {
     let mut page = Page::new(arguments.json);
     let name = arguments.name.clone();
-    let (events, texts) = ask_fleet(&name, "read the journal", |fleet| Ok((all(fleet)?, texts(fleet)?)))?;
+    let mut fleet = Watched { name, fleet: None };
+    let (events, texts) = fleet.ask("read the journal", |fleet| Ok((all(fleet)?, texts(fleet)?)))?;
     page.texts = texts;
     let first = arguments.lines.map_or(0, |lines| events.len().saturating_sub(lines));
     page.last = events.last().map_or(0, |event| event.number);
     page.seen.extend(events.iter().map(|event| event.number));
     let is_read = events[first..].iter().all(|event| page.print(event));
     if arguments.follow && is_read {
-        follow(&name, &mut page)?;
+        follow(fleet, &mut page)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -58,11 +59,11 @@ fn texts(fleet: &mut Fleet) -> Result<Vec<String>, FleetError> {
 }
 
 /// Prints what comes until the fleet is over and nothing more does, or nobody reads. A database that is away may come back.
-fn follow(name: &str, page: &mut Page) -> Result<(), CommandError> {
+fn follow(mut fleet: Watched, page: &mut Page) -> Result<(), CommandError> {
     let mut nap = NAP;
     while !is_closed_after(nap) {
         let after = page.last.saturating_sub(OVERLAP);
-        let news = ask_fleet(name, "read the journal", move |fleet| {
+        let news = fleet.ask("read the journal", move |fleet| {
             // The standing first: what comes before the end is then among the events.
             Ok((fleet.standing()?, fleet.events(after, PIECE)?))
         });
@@ -84,7 +85,7 @@ fn follow(name: &str, page: &mut Page) -> Result<(), CommandError> {
             break;
         }
         if let (Some(how), true, 0) = (&standing.ended, new.is_empty(), standing.workers) {
-            say_error(&format!("the fleet `{}` is over ({})", one_line(name), one_line(how)));
+            say_error(&format!("the fleet `{}` is over ({})", one_line(&fleet.name), one_line(how)));
             break;
         }
     }

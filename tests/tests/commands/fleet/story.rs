@@ -264,6 +264,20 @@ fn a_fleet_drains_goes_on_is_stopped_and_forgotten() {
 }
 
 #[test]
+fn a_follower_goes_on_when_the_database_comes_back() {
+    let mut bench = Bench::new();
+    bench.create(&[]).expect_success();
+    let following = bench.world.plimsoll(&["fleet", "log", "night", "--follow"]).spawn();
+    bench.world.wait_until(|| following.stdout_so_far().contains("was created"), "the line that is there");
+    bench.server.restart_immediately();
+    bench.member().claim("one/1").expect("an answer").expect("an item");
+    bench
+        .world
+        .wait_until(|| following.stdout_so_far().contains("one/1 began"), "a line of after the restart");
+    assert_eq!(following.stdout_so_far().matches("was created").count(), 1);
+}
+
+#[test]
 fn what_cannot_be_undone_is_asked_about_on_a_terminal() {
     use plimsoll_testkit::terminal::Terminal;
     let bench = Bench::new();
