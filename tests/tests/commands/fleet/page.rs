@@ -161,7 +161,7 @@ fn the_kubernetes_job_has_the_fields_of_a_job() {
         for variable in list(&container["env"]) {
             let variable = object(variable, &["name", "value"], &[]);
             // Secrets come from a Secret.
-            assert!(["REPOSITORY", "HOME"].contains(&text(&variable["name"])));
+            assert!(["REPOSITORY", "HOME", "GIT_SSH_COMMAND"].contains(&text(&variable["name"])));
         }
         for source in list(&container["envFrom"]) {
             object(&object(source, &["secretRef"], &[])["secretRef"], &["name"], &["optional"]);
