@@ -106,6 +106,7 @@ fn items(shared: &Shared) -> Vec<Item> {
 
 /// Where a fleet begins, with everything about it in order.
 struct Start {
+    name: String,
     project: Project,
     shared: Shared,
     ground: Ground,
@@ -151,7 +152,8 @@ impl Start {
             }
         };
         let deliver = arguments.deliver;
-        Ok(Start { project, shared, ground, remote, remote_name, target, deliver, is_to_push })
+        let name = arguments.name.clone();
+        Ok(Start { name, project, shared, ground, remote, remote_name, target, deliver, is_to_push })
     }
 
     /// Makes the branch on which the work comes together; with `merge` it is only asked whether it may be pushed to.
@@ -161,7 +163,8 @@ impl Start {
             DeliverTo::Branch if self.is_to_push => self.remote.make(&self.target, commit)?,
             DeliverTo::Branch => {}
             DeliverTo::Merge => {
-                let probe = format!("plimsoll-items/{}/1/1", self.target);
+                // As a worker would push its branch; none of that name ever is, for items are counted from 1.
+                let probe = format!("plimsoll-items/{}/0/0", self.name);
                 self.remote.may_make(&probe, commit)?;
             }
         }

@@ -51,6 +51,7 @@ pub(super) fn state(fleet: &Standing) -> String {
     match (fleet.ended.as_deref(), pause) {
         (Some("done"), _) => "done".to_owned(),
         (Some(how), _) => one_line(how),
+        (None, _) if fleet.items.merged == fleet.items.all => "every item is merged".to_owned(),
         (None, _) if fleet.draining => "draining: nothing new is begun".to_owned(),
         (None, Some(pause)) => pause,
         (None, None) if is_spent(fleet) => "its money is spent: nothing new is begun".to_owned(),
