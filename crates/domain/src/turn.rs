@@ -9,7 +9,7 @@ mod outline;
 pub mod record;
 
 pub use failure::{CallOutcome, Failure, Reason};
-pub use outline::{Outline, outline};
+pub use outline::{Outline, OutlineParts, outline};
 
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;

@@ -10,7 +10,7 @@ mod tests;
 
 use plimsoll_domain::log_line::{RecordKind, Tokens};
 use plimsoll_domain::turn::record::Known;
-use plimsoll_domain::turn::{Block, Reason, outline};
+use plimsoll_domain::turn::{Block, OutlineParts, Reason};
 use plimsoll_domain::{Timestamp, Turn};
 use plimsoll_protocol::recording::{Answer, LineKind, ToolResult, TranscriptLine};
 use serde_json::{Map, Value, json};
@@ -108,7 +108,7 @@ struct OpenTurn {
     from: u64,
     answer: Answer,
     blocks: Vec<Block>,
-    calls: Vec<(String, String, Value)>,
+    outline: OutlineParts,
     results: BTreeMap<String, Returned>,
     first_at: String,
     last_at: String,
@@ -199,7 +199,7 @@ impl<'a> Assembler<'a> {
             EndOfInput::Over => true,
             // On 2.1.329 the results are mostly not written yet when the batch's hook runs: a later event closes it.
             EndOfInput::Batch(ids) => {
-                open.is_complete() && open.calls.iter().any(|(id, ..)| ids.contains(&id.as_str()))
+                open.is_complete() && open.outline.calls.iter().any(|(id, ..)| ids.contains(&id.as_str()))
             }
         };
         if self.open.as_ref().is_some_and(is_due) {
@@ -216,7 +216,7 @@ impl<'a> Assembler<'a> {
         let blocks: Vec<Block> = answer.blocks.iter().cloned().map(Block::new).collect();
         // The client writes one line for each content block, all with the message's id (2.1.329).
         if let Some(open) = self.open.as_mut().filter(|open| open.answer.id == answer.id) {
-            open.calls.extend(outline(&blocks).calls);
+            blocks.iter().for_each(|block| open.outline.add(block));
             open.results.extend(within::results(&blocks, at));
             open.blocks.extend(blocks);
             open.answer.aborted |= answer.aborted;
@@ -236,13 +236,14 @@ impl<'a> Assembler<'a> {
             );
         }
         self.close();
-        let calls = outline(&blocks).calls;
+        let mut outline = OutlineParts::default();
+        blocks.iter().for_each(|block| outline.add(block));
         let results = within::results(&blocks, at).collect();
         self.open = Some(OpenTurn {
             from: self.read,
             answer,
             blocks,
-            calls,
+            outline,
             results,
             first_at: at.to_owned(),
             last_at: at.to_owned(),
@@ -252,7 +253,7 @@ impl<'a> Assembler<'a> {
 
     fn results(&mut self, results: Vec<ToolResult>, at: &str) {
         for result in results {
-            let known = |open: &&mut OpenTurn| open.calls.iter().any(|(id, ..)| *id == result.id);
+            let known = |open: &&mut OpenTurn| open.outline.calls.iter().any(|(id, ..)| *id == result.id);
             match self.open.as_mut().filter(known) {
                 Some(open) => {
                     at.clone_into(&mut open.last_at);
@@ -303,8 +304,8 @@ impl OpenTurn {
     /// message's first one: a response that stopped for a tool has one.)
     fn is_complete(&self) -> bool {
         let stopped = self.answer.stop_reason.as_deref();
-        let has_its_calls = stopped != Some("tool_use") || !self.calls.is_empty();
-        let all_back = self.calls.iter().all(|(id, ..)| self.results.contains_key(id));
+        let has_its_calls = stopped != Some("tool_use") || !self.outline.calls.is_empty();
+        let all_back = self.outline.calls.iter().all(|(id, ..)| self.results.contains_key(id));
         (stopped.is_some() || self.answer.aborted) && has_its_calls && all_back
     }
 }

@@ -19,31 +19,58 @@ pub struct Outline {
 
 /// Reads the blocks of a response.
 pub fn outline(blocks: &[Block]) -> Outline {
-    let mut outline = Outline { reasoning: "none", ..Outline::default() };
-    let mut lines = Vec::new();
-    let mut texts = Vec::new();
-    for block in blocks {
-        let Value::Object(fields) = block.value() else { continue };
+    let mut parts = OutlineParts::default();
+    blocks.iter().for_each(|block| parts.add(block));
+    Outline { program: parts.program(), reasoning: parts.reasoning(), text: parts.text(), calls: parts.calls }
+}
+
+/// The outline of a response that comes block by block, each of which is read once.
+#[derive(Debug, Clone, Default)]
+pub struct OutlineParts {
+    /// The calls so far: id, tool, arguments.
+    pub calls: Vec<(String, String, Value)>,
+    lines: Vec<String>,
+    texts: Vec<String>,
+    reasoning: Option<&'static str>,
+}
+
+impl OutlineParts {
+    /// Reads the next block.
+    pub fn add(&mut self, block: &Block) {
+        let Value::Object(mut fields) = block.value() else { return };
+        let input = fields.get_mut("input").map(Value::take);
         let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
         match text("type") {
             "tool_use" | "server_tool_use" | "mcp_tool_use" => {
-                let args = fields.get("input").cloned().unwrap_or_else(|| Value::Object(Map::new()));
+                let args = input.unwrap_or_else(|| Value::Object(Map::new()));
                 // What cannot be read as arguments is no action.
                 if args.is_object() {
-                    lines.push(format!("{} {}", text("name"), canonical(&args)));
+                    self.lines.push(format!("{} {}", text("name"), canonical(&args)));
                 }
-                outline.calls.push((text("id").to_owned(), text("name").to_owned(), args));
+                self.calls.push((text("id").to_owned(), text("name").to_owned(), args));
             }
-            "text" => texts.push(text("text").to_owned()),
-            "thinking" if text("thinking").is_empty() => outline.reasoning = "omitted",
-            "thinking" => outline.reasoning = "full",
-            "redacted_thinking" => outline.reasoning = "redacted",
+            "text" => self.texts.push(text("text").to_owned()),
+            "thinking" if text("thinking").is_empty() => self.reasoning = Some("omitted"),
+            "thinking" => self.reasoning = Some("full"),
+            "redacted_thinking" => self.reasoning = Some("redacted"),
             _ => {}
         }
     }
-    outline.program = (!lines.is_empty()).then(|| lines.join("\n"));
-    outline.text = texts.join("\n");
-    outline
+
+    /// As [`Outline::program`].
+    pub fn program(&self) -> Option<String> {
+        (!self.lines.is_empty()).then(|| self.lines.join("\n"))
+    }
+
+    /// As [`Outline::reasoning`].
+    pub fn reasoning(&self) -> &'static str {
+        self.reasoning.unwrap_or("none")
+    }
+
+    /// As [`Outline::text`].
+    pub fn text(&self) -> String {
+        self.texts.join("\n")
+    }
 }
 
 /// JSON with the keys of every object in order, so that the same call is the same line.

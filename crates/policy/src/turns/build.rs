@@ -6,7 +6,7 @@ use plimsoll_domain::digest::sha256;
 use plimsoll_domain::log_line::Tokens;
 use plimsoll_domain::text::{clip, json_value};
 use plimsoll_domain::turn::record::Known;
-use plimsoll_domain::turn::{CallOutcome, Failure, ToolCall, outline};
+use plimsoll_domain::turn::{CallOutcome, Failure, ToolCall};
 use plimsoll_protocol::recording::ToolResult;
 use plimsoll_protocol::transcript::Usage;
 use serde_json::{Map, Value, json};
@@ -19,19 +19,20 @@ pub(super) fn turn(number: u64, open: OpenTurn, setting: &Map<String, Value>, me
         TurnMemory::Whole(memory) => (memory, None),
         TurnMemory::AsBefore(packed) => (Map::new(), Some(packed)),
     };
-    let outline = outline(&open.blocks);
-    let failure = outcome::failure(&open, &outline.text);
-    let calls: Vec<ToolCall> = open.calls.iter().map(|call| tool_call(call, &open)).collect();
+    let (program, text) = (open.outline.program(), open.outline.text());
+    let failure = outcome::failure(&open, &text);
+    let calls: Vec<ToolCall> = open.outline.calls.iter().map(|call| tool_call(call, &open)).collect();
     let outcomes: Vec<CallOutcome> = calls.iter().map(call_outcome).collect();
     let results = outcomes.iter().map(|outcome| outcome.blob.clone()).collect();
     let known = Known { results, memory: packed, is_as_outlined: true };
     let prints = open
+        .outline
         .calls
         .iter()
         .filter_map(|(id, name, _)| printed(name, &open.results.get(id)?.result))
         .filter(|text| !text.is_empty())
         .collect();
-    let mut ext = ext(&open, outline.reasoning);
+    let mut ext = ext(&open, open.outline.reasoning());
     ext.extend(setting.clone());
     let message = open.answer.id.clone();
     let tokens = tokens(&open);
@@ -39,11 +40,11 @@ pub(super) fn turn(number: u64, open: OpenTurn, setting: &Map<String, Value>, me
     let turn = match failure {
         Some((reason, message)) => {
             let failure = Failure { reason, message, calls: outcomes };
-            Turn::failure(number, open.blocks, outline.program, &failure, prints, calls, memory, ext)
+            Turn::failure(number, open.blocks, program, &failure, prints, calls, memory, ext)
         }
         None => {
-            let result = if calls.is_empty() { json!(outline.text) } else { json!(outcomes) };
-            Turn::success(number, open.blocks, outline.program, result, prints, calls, memory, ext)
+            let result = if calls.is_empty() { json!(text) } else { json!(outcomes) };
+            Turn::success(number, open.blocks, program, result, prints, calls, memory, ext)
         }
     };
     Record::Turn { turn: Box::new(turn), message, tokens, reason, known }

@@ -10,7 +10,7 @@ pub(super) fn failure(open: &OpenTurn, text: &str) -> Option<(Reason, String)> {
         let words = if text.is_empty() { error.clone() } else { text.to_owned() };
         return Some((Reason::ApiError, words));
     }
-    let missing = open.calls.iter().find(|(id, ..)| !open.results.contains_key(id));
+    let missing = open.outline.calls.iter().find(|(id, ..)| !open.results.contains_key(id));
     let stopped = open.results.values().find(|back| back.result.behind.interrupted || back.result.stopped);
     if open.interrupted && missing.is_some() || stopped.is_some() || open.answer.aborted {
         return Some((Reason::Interrupted, "the user stopped it".to_owned()));
@@ -32,7 +32,7 @@ pub(super) fn failure(open: &OpenTurn, text: &str) -> Option<(Reason, String)> {
         let result = &open.results.get(id)?.result;
         (result.is_error || result.denied).then(|| (reason(result), result.text()))
     };
-    if let Some((reason, words)) = open.calls.iter().find_map(failed) {
+    if let Some((reason, words)) = open.outline.calls.iter().find_map(failed) {
         return Some((reason, plimsoll_domain::text::clip(&words, 2_000)));
     }
     match open.answer.stop_reason.as_deref() {
