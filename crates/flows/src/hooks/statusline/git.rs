@@ -68,10 +68,11 @@ fn ask(folder: &Path, state: String, known: Option<GitRecord>, deadline: std::ti
 
 /// Branch, worktree and what is in progress, off the files.
 fn standing(git: &Path, head: &str) -> GitView {
-    let rebase = ["rebase-merge", "rebase-apply"]
-        .map(|name| git.join(name))
-        .into_iter()
-        .find(|it| disk::is_folder(it));
+    // Listed once: most of what is asked for is not there.
+    let names = disk::names(git);
+    let has = |name: &str| names.iter().any(|known| known == name);
+    let rebase = ["rebase-merge", "rebase-apply"].into_iter().filter(|name| has(name));
+    let rebase = rebase.map(|name| git.join(name)).find(|it| disk::is_folder(it));
     let onto = rebase.as_deref().and_then(|rebase| read(&rebase.join("head-name")));
     let reference = head.strip_prefix("ref: ").map(str::to_owned).or(onto);
     let branch = reference.as_deref().map(|name| name.strip_prefix("refs/heads/").unwrap_or(name).to_owned());
@@ -79,9 +80,9 @@ fn standing(git: &Path, head: &str) -> GitView {
         detached: branch.is_none(),
         branch: branch.unwrap_or_else(|| head.chars().take(7).collect()),
         // Only a linked worktree's folder says where the common one is.
-        worktree: disk::exists(&git.join("commondir"))
+        worktree: has("commondir")
             .then(|| git.file_name().unwrap_or_default().to_string_lossy().into_owned()),
-        action: rebase.map(|rebase| progress(&rebase)).or_else(|| other_action(git)),
+        action: rebase.map(|rebase| progress(&rebase)).or_else(|| other_action(has)),
         ..GitView::default()
     }
 }
@@ -94,14 +95,14 @@ fn progress(rebase: &Path) -> String {
     steps.map_or_else(|| name.to_owned(), |(step, last)| format!("{name} {step}/{last}"))
 }
 
-fn other_action(git: &Path) -> Option<String> {
+fn other_action(has: impl Fn(&str) -> bool) -> Option<String> {
     let marks = [
         ("MERGE_HEAD", "merge"),
         ("CHERRY_PICK_HEAD", "cherry-pick"),
         ("REVERT_HEAD", "revert"),
         ("BISECT_LOG", "bisect"),
     ];
-    marks.into_iter().find(|(file, _)| disk::exists(&git.join(file))).map(|(_, action)| action.to_owned())
+    marks.into_iter().find(|(file, _)| has(file)).map(|(_, action)| action.to_owned())
 }
 
 fn read(path: &Path) -> Option<String> {
