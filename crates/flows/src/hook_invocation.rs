@@ -3,6 +3,7 @@
 use plimsoll_domain::{RunState, SessionId, SessionRecord, Settings};
 use plimsoll_protocol::event::Event;
 use plimsoll_protocol::{Hook, Malformed};
+use plimsoll_store::memory::Standing;
 use plimsoll_store::{Project, StoreError, config, ledger, sessions, state_file};
 use std::cell::OnceCell;
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ pub struct HookInvocation {
     /// Why the settings could not be read, if so.
     pub complaint: Option<StoreError>,
     record: OnceCell<SessionRecord>,
+    memory: OnceCell<Standing>,
 }
 
 /// The variable by which a session knows its run.
@@ -69,12 +71,18 @@ impl HookInvocation {
             settings,
             complaint,
             record: OnceCell::new(),
+            memory: OnceCell::new(),
         })
     }
 
     /// The session's record as this hook found it first, for those who do not change it: whoever does, reads it under its lock.
     pub fn record(&self) -> &SessionRecord {
         self.record.get_or_init(|| sessions::load(&self.project, &self.session_id))
+    }
+
+    /// How far the working memory goes, as this hook found it first.
+    pub fn memory(&self) -> &Standing {
+        self.memory.get_or_init(|| Standing::of(&self.project))
     }
 
     /// The event.

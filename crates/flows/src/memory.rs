@@ -347,5 +347,6 @@ pub(crate) fn after_batch(
 
 /// True if a batch has nothing to tell its conversation, which is seen without reading the memory; its answer is counted.
 pub(crate) fn is_as_told(call: &HookInvocation) -> bool {
-    stream(call) == MAIN && memory::is_as_told(&call.project, &call.session_id, MAIN, BLOCK_CALLS)
+    stream(call) == MAIN
+        && memory::is_as_told(&call.project, || call.memory(), (&call.session_id, MAIN), BLOCK_CALLS)
 }

@@ -22,18 +22,21 @@ const JSON: &str = "--json";
 /// An answer that is complete while something comes behind it: a panic there must not cost the client its answer.
 static KEPT: Mutex<Option<HookResponse>> = Mutex::new(None);
 
-/// Runs one hook: standard input in, the signal out.
-pub(crate) fn run(program: Program) -> ExitCode {
+/// Whatever panics from here on, also an argument that is no text, costs the client no session.
+pub(crate) fn survive_panics() {
     std::panic::set_hook(Box::new(give_up));
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+}
+
+/// Runs one hook: standard input in, the signal out.
+pub(crate) fn run(program: Program, name: &str, arguments: &[String]) -> ExitCode {
     // Before standard input is read: the client does not mind a hook that leaves it unread (2.1.329).
-    let halves = Halves::of(&own_name(), &arguments);
+    let halves = Halves::of(name, arguments);
     if halves.is_none() || is_in_review() {
         return ExitCode::SUCCESS;
     }
     let (input, signal) = match plimsoll_store::disk::read_stdin(LONGEST_INPUT) {
         Ok(input) => {
-            let started = Started { input: &input, arguments: &arguments, halves, keep: &keep };
+            let started = Started { input: &input, arguments, halves, keep: &keep };
             let signal = program(&started);
             (input, signal)
         }
@@ -45,7 +48,7 @@ pub(crate) fn run(program: Program) -> ExitCode {
     emit(&signal);
     // After the answer: what goes wrong while it is noted must not cost the client its reply.
     if !signal.complaints.is_empty() {
-        plimsoll_flows::hooks::faults::note(&input, &own_name(), &signal.complaints);
+        plimsoll_flows::hooks::faults::note(&input, name, &signal.complaints);
     }
     ExitCode::from(signal.exit)
 }
@@ -69,13 +72,13 @@ pub(crate) fn refuse() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-pub(crate) fn is_asked_for_version() -> bool {
-    std::env::args_os().nth(1).is_some_and(|word| word == VERSION)
+pub(crate) fn is_asked_for_version(arguments: &[String]) -> bool {
+    arguments.first().is_some_and(|word| word == VERSION)
 }
 
-pub(crate) fn tell_version() -> ExitCode {
-    let build = Build::own(&own_name());
-    let is_json = std::env::args_os().nth(2).is_some_and(|word| word == JSON);
+pub(crate) fn tell_version(name: &str, arguments: &[String]) -> ExitCode {
+    let build = Build::own(name);
+    let is_json = arguments.get(1).is_some_and(|word| word == JSON);
     let version = if is_json { build.to_json() } else { format!("{} {}", build.program, build.version) };
     emit(&HookResponse::text(Some(version)));
     ExitCode::SUCCESS
@@ -109,9 +112,9 @@ fn emit(signal: &HookResponse) {
     if let Some(text) = signal.stdout() {
         let _ = std::io::stdout().write_all(format!("{text}\n").as_bytes());
     }
-    let name = own_name();
     for complaint in &signal.complaints {
-        let _ = std::io::stderr().write_all(format!("{name}: {}\n", one_line(complaint)).as_bytes());
+        let line = format!("{}: {}\n", own_name(), one_line(complaint));
+        let _ = std::io::stderr().write_all(line.as_bytes());
     }
 }
 

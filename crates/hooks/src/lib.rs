@@ -19,11 +19,14 @@ use std::process::ExitCode;
 
 /// Runs the hook by whose name this process was started.
 pub fn main() -> ExitCode {
-    if hook::is_asked_for_version() {
-        return hook::tell_version();
+    hook::survive_panics();
+    let name = hook::own_name();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if hook::is_asked_for_version(&arguments) {
+        return hook::tell_version(&name, &arguments);
     }
-    match hooks::program_of(&hook::own_name()) {
-        Some(program) => hook::run(program),
+    match hooks::program_of(&name) {
+        Some(program) => hook::run(program, &name, &arguments),
         None => hook::refuse(),
     }
 }

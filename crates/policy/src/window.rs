@@ -1,7 +1,7 @@
 //! How large is the window? The first source that speaks wins.
 
-use plimsoll_domain::Window;
 use plimsoll_domain::reading::WindowSource;
+use plimsoll_domain::{Reading, Window};
 use std::collections::BTreeMap;
 
 /// What is known about a session's window.
@@ -56,6 +56,16 @@ pub fn window(evidence: &WindowEvidence<'_>) -> Option<Window> {
         window = Window { tokens: at_least(evidence.used), source: WindowSource::Used };
     }
     Some(window)
+}
+
+/// What was learned of a model's window, as a session remembers it: then nobody need look it up again. One that may have been
+/// made smaller by `CLAUDE_CODE_DISABLE_1M_CONTEXT` is not believed: the next process may be without it.
+pub fn learned_before(remembered: Option<&Reading>, model: &str) -> Option<u64> {
+    let of_model = remembered.filter(|reading| reading.model.as_deref() == Some(model));
+    let window = of_model.and_then(|reading| reading.window.as_ref());
+    window
+        .filter(|window| window.source == WindowSource::Learned && window.tokens > SMALL)
+        .map(|window| window.tokens)
 }
 
 /// What every source says for itself, first the one that goes before the others.
@@ -121,6 +131,7 @@ pub(crate) fn family_name(model: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_domain::reading::UsedSource;
 
     #[test]
     fn the_table_knows_the_small_models_and_the_suffix() {
@@ -147,6 +158,34 @@ mod tests {
         ] {
             assert_eq!(by_name(model, None).tokens, tokens, "{model}");
         }
+    }
+
+    #[test]
+    fn what_a_session_remembers_of_its_window_is_believed_of_its_model_if_nothing_can_have_changed_it() {
+        let known = |tokens, source| Some(Window { tokens, source });
+        for (model, window, expected) in [
+            ("claude-opus-5-5", known(MILLION, WindowSource::Learned), Some(MILLION)),
+            ("claude-opus-5-5", known(300_000, WindowSource::Learned), Some(300_000)),
+            ("claude-opus-5-5", known(SMALL, WindowSource::Learned), None),
+            ("claude-opus-5-5", known(MILLION, WindowSource::Used), None),
+            ("claude-opus-5-5", known(MILLION, WindowSource::StatusLine), None),
+            ("claude-opus-5-5", None, None),
+            ("claude-opus-5-5[1m]", known(MILLION, WindowSource::Learned), None),
+        ] {
+            let reading = Reading {
+                used: 1,
+                output: 1,
+                added: 0,
+                window,
+                model: Some(model.to_owned()),
+                source: UsedSource::Transcript,
+                message_id: None,
+                at: None,
+                behind: false,
+            };
+            assert_eq!(learned_before(Some(&reading), "claude-opus-5-5"), expected, "{reading:?}");
+        }
+        assert_eq!(learned_before(None, "claude-opus-5-5"), None);
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub fn user_file() -> Option<PathBuf> {
         .map(|folder| folder.join("plimsoll/settings.json"))
 }
 
-/// What a file says: its keys, for putting another file's over them, and what they mean.
+/// What a file says: its keys, for putting another file's over them (null where there is none), and what they mean.
 #[derive(Debug, Default)]
 struct Content {
     keys: Value,
@@ -78,7 +78,7 @@ struct Content {
 fn combine(user: Option<&Path>, is_outside: bool, project: &Project, own: &Path) -> Loaded {
     let mut loaded = Loaded::default();
     let mut users = match user.map(|path| of_user(path, project.root())) {
-        None | Some(Ok(None)) => Content { keys: Value::Object(Map::new()), ..Content::default() },
+        None | Some(Ok(None)) => Content::default(),
         Some(Ok(Some(content))) => content,
         Some(Err(error)) => return Loaded { fault: Some(error), ..loaded },
     };
@@ -141,7 +141,7 @@ fn of_user(path: &Path, root: &Path) -> Result<Option<Content>, StoreError> {
 
 /// A project's settings over the user's. They must make sense together, before anything is taken out of them.
 fn with_project(user: &Value, own: Content, path: &Path) -> Result<(Settings, Vec<Ignored>), StoreError> {
-    let has_user = user.as_object().is_none_or(|keys| !keys.is_empty());
+    let has_user = user.as_object().is_some_and(|keys| !keys.is_empty());
     let over_user = |own: &Value| {
         let mut together = user.clone();
         plimsoll_domain::state::merge(&mut together, own.clone());

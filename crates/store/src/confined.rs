@@ -66,7 +66,7 @@ impl Confined {
     }
 
     /// Walks a path; with `makes` the folders that are missing are made.
-    fn walk(&self, path: &str, makes: bool) -> Result<Destination, ConfinedError> {
+    fn walk<'p>(&self, path: &'p str, makes: bool) -> Result<Destination<'p>, ConfinedError> {
         let walk = Walk {
             folder: self.folder.as_fd(),
             roots: &[&self.root],
@@ -147,7 +147,7 @@ fn mark(kind: FileType) -> &'static str {
 }
 
 /// Drafts beside the file and renames: readers see old or new, and a second name of the file keeps its content.
-fn replace(place: &Destination, bytes: &[u8], mode: Option<RawMode>) -> Result<(), Errno> {
+fn replace(place: &Destination<'_>, bytes: &[u8], mode: Option<RawMode>) -> Result<(), Errno> {
     let number = RandomState::new().hash_one(0);
     let draft = format!(".{}.{number:016x}{}", std::process::id(), crate::disk::DRAFT);
     let name = place.name.as_deref().unwrap_or_default();
@@ -182,13 +182,13 @@ impl Refused {
 
 /// Opens the file; none if there is none. Asked before it is opened and again after, because opening a device
 /// can do things, and a name can change its owner in between.
-fn open(place: &Destination, how: OFlags) -> Result<Option<File>, Refused> {
+fn open(place: &Destination<'_>, how: OFlags) -> Result<Option<File>, Refused> {
     let (Some(name), Some(kind)) = (&place.name, place.kind()) else {
         return if place.name.is_none() { Err(Refused::NotAFile("a folder")) } else { Ok(None) };
     };
     is_plain(kind)?;
     let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(place.folder(), name, flags, Mode::empty()).map_err(Refused::System)?;
+    let file = rustix::fs::openat(place.folder(), &**name, flags, Mode::empty()).map_err(Refused::System)?;
     let stat = rustix::fs::fstat(&file).map_err(Refused::System)?;
     is_plain(FileType::from_raw_mode(stat.st_mode))?;
     Ok(Some(File::from(file)))

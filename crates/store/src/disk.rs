@@ -19,11 +19,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// A whole file; none if it is missing. One that is no plain file, leads out of its project, or is larger than any
 /// honest one of its kind is an error by name.
 pub fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
-    read_at_most(path, door::largest(path))
-}
-
-fn read_at_most(path: &Path, most: u64) -> Result<Option<Vec<u8>>, StoreError> {
     let Some(opened) = open_if_there(path)? else { return Ok(None) };
+    let most = door::largest(path, opened.is_below_a_root);
     match door::read_all(opened, most).map_err(io("read", path))? {
         Some(bytes) => Ok(Some(bytes)),
         None => Err(StoreError::TooLarge { path: path.to_owned(), most }),

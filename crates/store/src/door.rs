@@ -35,16 +35,15 @@ pub(crate) const LARGEST: u64 = 16 * 1024 * 1024;
 /// Logs, and what is next to them: only commands read one whole.
 pub(crate) const LARGEST_LOG: u64 = 512 * 1024 * 1024;
 
-/// How much of a file is read whole, by its name.
-pub(crate) fn largest(path: &Path) -> u64 {
+/// How much of a file is read whole, by its name and its place.
+pub(crate) fn largest(path: &Path, is_below_a_root: bool) -> u64 {
     let is_log = |name: &str| {
         let is_piece = || name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
         name.ends_with(".jsonl") || name.ends_with(".log") || is_piece()
     };
-    let is_elsewhere = || !is_below_a_root(path);
     let name = path.file_name().and_then(std::ffi::OsStr::to_str);
     let name = name.map(|name| name.strip_suffix(".zst").unwrap_or(name));
-    if name.is_some_and(is_log) || is_elsewhere() { LARGEST_LOG } else { LARGEST }
+    if !is_below_a_root || name.is_some_and(is_log) { LARGEST_LOG } else { LARGEST }
 }
 
 /// True for what is below a project's or git's folder.
@@ -122,6 +121,8 @@ impl Refused {
 pub(crate) struct Opened {
     pub(crate) file: File,
     pub(crate) stat: Stat,
+    /// True for what is below a project's or git's folder.
+    pub(crate) is_below_a_root: bool,
 }
 
 /// Opens a plain file. With [`OFlags::CREATE`] a missing one is made, for the owner alone; its folder must be there.
@@ -130,14 +131,18 @@ pub(crate) fn open(path: &Path, how: OFlags) -> Result<Opened, Refused> {
     let flags = how | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     // `openat2` refuses a mode where no file is to be made; `openat` ignores it.
     let mode = if how.contains(OFlags::CREATE) { Mode::from_raw_mode(0o600) } else { Mode::empty() };
-    let opened = match roots::find(path) {
-        Some(below) => open_below(&below, flags, mode)?,
+    let below = roots::find(path);
+    let opened = match &below {
+        Some(below) => open_below(below, flags, mode)?,
         None => rustix::fs::openat(CWD, path, flags, mode).map_err(not_a_file)?,
     };
     // Asked of what is open: its name may belong to something else by now.
     let stat = rustix::fs::fstat(&opened)?;
     let kind = FileType::from_raw_mode(stat.st_mode);
-    if kind.is_file() { Ok(Opened { file: File::from(opened), stat }) } else { Err(Refused::NotAFile) }
+    if !kind.is_file() {
+        return Err(Refused::NotAFile);
+    }
+    Ok(Opened { file: File::from(opened), stat, is_below_a_root: below.is_some() })
 }
 
 /// What the system says of a pipe without a reader, of a socket, and of a folder that is to be written.
@@ -160,7 +165,7 @@ fn open_below(below: &Below<'_>, flags: OFlags, mode: Mode) -> Result<OwnedFd, R
         Some(_) => return Err(Refused::NotAFile),
     }
     // `NOFOLLOW`: a link that was put there after the walk is refused.
-    rustix::fs::openat(place.folder(), name, flags | OFlags::NOFOLLOW, mode).map_err(not_a_file)
+    rustix::fs::openat(place.folder(), &**name, flags | OFlags::NOFOLLOW, mode).map_err(not_a_file)
 }
 
 fn writes(flags: OFlags) -> bool {
@@ -174,7 +179,12 @@ fn in_one_call(below: &Below<'_>, flags: OFlags, mode: Mode) -> Option<Result<Ow
 
 impl Below<'_> {
     /// The same by ourselves.
-    fn walk(&self, writes: bool, makes: Option<RawMode>, follows_last: bool) -> Result<Destination, Refused> {
+    fn walk(
+        &self,
+        writes: bool,
+        makes: Option<RawMode>,
+        follows_last: bool,
+    ) -> Result<Destination<'_>, Refused> {
         let folder = self.root.folder()?;
         let links = self.root.links(self.path, writes);
         let given = self.root.path();
@@ -252,7 +262,7 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), Refused> {
 
 impl Below<'_> {
     /// Where a folder is to be made; none if it is there.
-    fn walk_to_be(&self, mode: RawMode) -> Result<Option<(Destination, OsString)>, Refused> {
+    fn walk_to_be(&self, mode: RawMode) -> Result<Option<(Destination<'_>, OsString)>, Refused> {
         let mut place = match self.walk(true, Some(mode), true) {
             // A project's folder itself that is not there: whoever asked for it to be made named it.
             Err(refused)
@@ -265,7 +275,7 @@ impl Below<'_> {
         };
         match (place.name.take(), place.kind()) {
             (None, _) => Ok(None),
-            (Some(name), None) => Ok(Some((place, name))),
+            (Some(name), None) => Ok(Some((place, name.into_owned()))),
             (Some(_), Some(_)) => Err(Lost::NotAFolder.into()),
         }
     }

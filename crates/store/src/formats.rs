@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// The files of a project that a newer version has written: the state with its copy, the ledgers of this user's runs, session
 /// records, turn logs and the memory's log.
 pub fn newer(project: &Project) -> Vec<PathBuf> {
-    let runs = ledger::all_records(project).map(disk::names).unwrap_or_default();
+    let runs = ledger::all_records(project).map(|runs| disk::names(&runs)).unwrap_or_default();
     let of_run = |run: String| ledger::folder(project, &RunId::from(run));
     let ledgers = runs.into_iter().filter_map(of_run);
     let ledgers = ledgers.flat_map(|folder| ["ledger.json", "workers.json"].map(|name| folder.join(name)));

@@ -20,6 +20,7 @@ pub struct Project {
     state: PathBuf,
     own: PathBuf,
     is_inside: bool,
+    /// The folder of its runs' records, where it is not the user's.
     runs: Option<PathBuf>,
 }
 
@@ -101,8 +102,7 @@ impl Project {
             None => below(root, &["/.claude/ralph-state.json"]),
         };
         let own = below(root, &["/.claude/plimsoll"]);
-        let runs = environment::state_home().map(|home| below(&home, &["/plimsoll/runs"]));
-        Project { root: root.to_owned(), state, own, is_inside: true, runs }
+        Project { root: root.to_owned(), state, own, is_inside: true, runs: None }
     }
 
     /// The same with the records of its runs in another folder.
@@ -111,8 +111,9 @@ impl Project {
     }
 
     /// Where the user's runs have their records and ledgers; none without a home.
-    pub(crate) fn runs(&self) -> Option<&Path> {
-        self.runs.as_deref()
+    pub(crate) fn runs(&self) -> Option<PathBuf> {
+        let of_user = || environment::state_home().map(|home| below(&home, &["/plimsoll/runs"]));
+        self.runs.clone().or_else(of_user)
     }
 
     /// A run in this project: its state, or the copy of one that an agent has cleaned away.

@@ -55,7 +55,7 @@ pub fn is_kept_here() -> bool {
 }
 
 /// The folder of the records of all runs; none without a home.
-pub fn all_records(project: &Project) -> Option<&Path> {
+pub fn all_records(project: &Project) -> Option<PathBuf> {
     project.runs()
 }
 
@@ -107,7 +107,7 @@ pub fn spent_on(project: &Project, day: &str, but: &RunId) -> f64 {
     let Some(runs) = all_records(project) else { return 0.0 };
     // What was not written for two days holds nothing of this one, wherever the clock was set to.
     let is_recent = |path: &PathBuf| disk::age(path).is_none_or(|age| age < Duration::from_secs(2 * 86_400));
-    let others = disk::names(runs).into_iter().filter(|name| name != but.as_str());
+    let others = disk::names(&runs).into_iter().filter(|name| name != but.as_str());
     let ledgers = others.map(|name| runs.join(name).join(LEDGER)).filter(is_recent);
     let cost = |path: PathBuf| -> Option<f64> {
         let ledger: CostOfDay = serde_json::from_slice(&disk::read(&path).ok()??).ok()?;

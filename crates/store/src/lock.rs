@@ -24,7 +24,7 @@ pub struct Lock {
 pub fn acquire(path: &Path, timeout: Duration) -> Result<Lock, StoreError> {
     let started = Instant::now();
     loop {
-        let Opened { file, stat } = disk::open_or_make(path, OFlags::RDWR)?;
+        let Opened { file, stat, .. } = disk::open_or_make(path, OFlags::RDWR)?;
         // Spelled out: since Rust 1.89 `File` has methods of its own with similar names.
         match FileExt::try_lock_exclusive(&file) {
             // An agent's `git clean` may have replaced the file under us: then we hold a lock on nothing.

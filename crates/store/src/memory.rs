@@ -6,12 +6,14 @@ mod copy;
 mod past;
 mod seen;
 mod snapshot;
+mod standing;
 mod steps;
 
 pub use copy::{bring_back, forget_copy, keep};
 pub use past::Past;
 use plimsoll_domain::{SessionId, Timestamp};
 pub use seen::{Pushed, Seen, SeenRevision, Told, is_as_told, pusher, seen, sweep_seen};
+pub use standing::Standing;
 
 use crate::turn_log::{Head, NewRecord, RawLine, Writer};
 use crate::{Project, StoreError, TurnLog};

@@ -101,10 +101,17 @@ pub fn load_status(project: &Project, session_id: &SessionId) -> Option<StatusRe
         .filter(|record: &StatusRecord| record.session_id == *session_id)
 }
 
-/// Publishes the status line's figures.
-pub fn save_status(project: &Project, record: &StatusRecord) -> Result<(), StoreError> {
+/// Publishes the status line's figures. `known` is what was published of the session before.
+pub fn save_status(
+    project: &Project,
+    known: Option<&StatusRecord>,
+    record: &StatusRecord,
+) -> Result<(), StoreError> {
     let Some(path) = project.status_record(&record.session_id) else { return Ok(()) };
-    clear_the_way(&path)?;
+    // What has just been read parses.
+    if known.is_none() {
+        clear_the_way(&path)?;
+    }
     write(&path, record, Durability::Lazy)
 }
 

@@ -25,7 +25,7 @@ pub use reader::{Backwards, Forwards, LineStart, RawLine};
 pub use verify::{Finding, Report};
 pub use writer::Writer;
 
-use crate::{Durability, Project, StoreError, disk, lock};
+use crate::{Durability, Project, StoreError, disk, door, lock};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -162,8 +162,12 @@ impl TurnLog {
         lock::acquire(&self.file("lock"), timeout)
     }
 
-    /// A repository may hold links: nothing is written through one to a file that is not ours.
+    /// Nothing is written through a link to a file that is not ours. A repository may hold some: in a project each file is opened
+    /// by a walk that follows none here.
     fn refuse_links(&self) -> Result<(), StoreError> {
+        if door::is_below_a_root(&self.folder) {
+            return Ok(());
+        }
         let files = ["jsonl", "head", "torn", "lock"].map(|extension| self.file(extension));
         match files.into_iter().find(|path| disk::is_link(path)) {
             Some(path) => Err(StoreError::NotAFile { path }),

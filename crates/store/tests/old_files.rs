@@ -204,7 +204,7 @@ fn what_the_status_line_published_is_read() {
     };
     assert_eq!(sessions::load_status(&project, &SESSION.into()), Some(expected.clone()));
     disk::remove(&path).unwrap();
-    sessions::save_status(&project, &expected).unwrap();
+    sessions::save_status(&project, None, &expected).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), old_text("session-status.json"));
 }
 

@@ -318,15 +318,20 @@ pub(crate) fn with_evidence<T>(
     status: Option<&StatusRecord>,
     ask: impl FnOnce(&WindowEvidence<'_>) -> T,
 ) -> T {
-    let remembered = question.record.usage.reading.as_ref().and_then(|old| old.model.as_deref());
-    let model = model.or(remembered).or_else(|| status.and_then(|status| status.model.as_deref()));
+    let remembered = question.record.usage.reading.as_ref();
+    let model = model
+        .or(remembered.and_then(|old| old.model.as_deref()))
+        .or_else(|| status.and_then(|status| status.model.as_deref()));
     let of_status =
         status.filter(|status| status.model.is_none() || model.is_none() || status.model.as_deref() == model);
     ask(&WindowEvidence {
         model,
         settings: Some(&question.settings.windows),
         status_line: of_status.and_then(|status| status.window),
-        learned: model.and_then(|model| windows::load(question.project).get(model).copied()),
+        learned: model.and_then(|model| {
+            window::learned_before(remembered, model)
+                .or_else(|| windows::load(question.project).get(model).copied())
+        }),
         million_disabled: environment::flag("CLAUDE_CODE_DISABLE_1M_CONTEXT"),
         max_context_tokens: environment::number("CLAUDE_CODE_MAX_CONTEXT_TOKENS").map(|tokens| tokens as u64),
         used,

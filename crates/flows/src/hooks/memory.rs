@@ -8,6 +8,7 @@ use crate::install::plugin;
 use crate::memory::{Part, TIMEOUT, after_batch, at_prompt, at_start, bring_back, is_as_told};
 use plimsoll_protocol::event::Event;
 use plimsoll_store::{StoreError, memory as store};
+use std::mem::ManuallyDrop;
 use std::time::Duration;
 
 /// An entry of its own: SessionStart (with the part that it shows), UserPromptSubmit; in those of an earlier version also
@@ -32,7 +33,8 @@ pub fn with_memory(
     load_line: impl FnOnce(&HookInvocation) -> HookResponse,
 ) -> HookResponse {
     let call = match HookInvocation::read(started.input) {
-        Ok(call) => call,
+        // The process ends with its answer: nobody needs this memory back piece by piece.
+        Ok(call) => ManuallyDrop::new(call),
         Err(complaint) => return HookResponse::fault(complaint),
     };
     if !started.halves.memory && plugin::is_given_both(&call) {

@@ -81,7 +81,7 @@ fn watch(call: &HookInvocation) -> Result<HookResponse, plimsoll_store::StoreErr
         draft.clone_from(record);
         expected = plimsoll_policy::monitor::monitor(&mut draft, &sight, &call.settings);
     }
-    sight.now = clock::fine_stamp(clock::now());
+    (sight.pid, sight.now) = (std::process::id(), clock::fine_stamp(clock::now()));
     let (action, record) = match decide(call, &sight, &measurement) {
         Ok(decided) => decided,
         // At L3 it acts even if the lock is not available.
@@ -157,7 +157,8 @@ fn sight(
         item_is_open: committed.is_some() && item_is_open(call),
         committed,
         claim_is_orphaned: is_orphaned(record),
-        pid: std::process::id(),
+        // Asked for when something changes.
+        pid: 0,
         now: plimsoll_domain::Timestamp::UNKNOWN,
     })
 }

@@ -132,7 +132,7 @@ impl StatusLineInvocation<'_> {
         }
         // How old the figures are goes by when they came, not by when git was asked.
         let at = if is_new { clock::fine_stamp(clock::now()) } else { record.at.clone() };
-        sessions::save_status(&self.project, &StatusRecord { at, ..record.clone() })
+        sessions::save_status(&self.project, known, &StatusRecord { at, ..record.clone() })
     }
 
     /// Whether a segment is wanted that this is needed for.

@@ -14,7 +14,7 @@ use plimsoll_domain::{RunId, SessionId, Timestamp};
 use plimsoll_policy::turns::{AssembledRecord, Assembler, EndOfInput, Record, Remembered, TurnMemory};
 use plimsoll_protocol::event::Event;
 use plimsoll_protocol::recording::{AgentNote, TranscriptLine};
-use plimsoll_store::memory::Past;
+use plimsoll_store::memory::{Past, Standing};
 use plimsoll_store::turn_log::{Forwards, Head, LineStart, NewRecord, NotedMemory, Stream, Writer};
 use plimsoll_store::{Durability, Project, StoreError, TurnLog, clock, disk};
 use serde_json::{Map, Value, json};
@@ -46,8 +46,8 @@ pub struct Setting {
     pub agent_type: Option<String>,
     /// The call that started the subagent.
     pub started_by: Option<String>,
-    /// The project whose working memory the turns keep.
-    pub project: Option<Project>,
+    /// The working memory that the turns keep.
+    pub memory: Option<Standing>,
 }
 
 impl Source {
@@ -92,8 +92,10 @@ pub fn at_hook(call: &HookInvocation) -> Option<String> {
         (Some(agent), _) => (Source::agent(agent, &agent_file(&transcript, agent)), EndOfInput::Batch(&ids)),
         (None, _) => (Source::main(&transcript), EndOfInput::Batch(&ids)),
     };
-    let setting =
-        || Setting { agent_type: call.hook.agent_type.clone(), ..Setting::of(&call.project, call.record()) };
+    let setting = || {
+        let setting = Setting::of(call.memory().clone(), call.record());
+        Setting { agent_type: call.hook.agent_type.clone(), ..setting }
+    };
     let limits = match call.event() {
         Event::PostToolBatch(_) | Event::PostToolUse(_) => CaptureLimits::BATCH,
         _ => CaptureLimits::HOOK,
@@ -112,7 +114,7 @@ pub fn at_end(
     limits: CaptureLimits,
 ) -> Result<(), StoreError> {
     let Some(log) = TurnLog::of(project, session_id) else { return Ok(()) };
-    let setting = || Setting::of(project, &plimsoll_store::sessions::load(project, session_id));
+    let setting = || Setting::of(Standing::of(project), &plimsoll_store::sessions::load(project, session_id));
     for source in Source::all(transcript) {
         capture(&log, &source, setting, EndOfInput::Over, limits)?;
     }
@@ -254,8 +256,8 @@ impl<'a> Surroundings<'a> {
     }
 
     fn past(&self) -> RefMut<'_, Past> {
-        let of_project = || self.setting().project.as_ref().map(Past::of).unwrap_or_default();
-        RefMut::map(self.past.borrow_mut(), |past| past.get_or_insert_with(of_project))
+        let of_memory = || self.setting().memory.clone().map(Past::of).unwrap_or_default();
+        RefMut::map(self.past.borrow_mut(), |past| past.get_or_insert_with(of_memory))
     }
 
     /// What the working memory held at a moment.
@@ -409,9 +411,9 @@ pub fn note(log: &TurnLog, kind: RecordKind, fields: &Value) -> Result<(), Store
 
 impl Setting {
     /// What the session's record says.
-    pub fn of(project: &Project, record: &SessionRecord) -> Setting {
+    pub fn of(memory: Standing, record: &SessionRecord) -> Setting {
         let run = record.start.run_id.clone().zip(record.start.iteration);
-        Setting { run, project: Some(project.clone()), ..Setting::default() }
+        Setting { run, memory: Some(memory), ..Setting::default() }
     }
 
     /// With what the client notes beside a subagent's transcript.

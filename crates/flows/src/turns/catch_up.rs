@@ -6,6 +6,7 @@ use plimsoll_domain::SessionId;
 use plimsoll_domain::record::{ClientProcess, SessionRecord};
 use plimsoll_launcher::process::{Identity, life};
 use plimsoll_policy::turns::EndOfInput;
+use plimsoll_store::memory::Standing;
 use plimsoll_store::{Project, StoreError, TurnLog, clock, disk, sessions, unsettled};
 use std::path::Path;
 use std::time::Duration;
@@ -76,7 +77,13 @@ impl CatchUp<'_> {
                 continue;
             }
             self.left -= new;
-            match capture(&log, &source, || Setting::of(self.project, &record), closing, self.limits) {
+            match capture(
+                &log,
+                &source,
+                || Setting::of(Standing::of(self.project), &record),
+                closing,
+                self.limits,
+            ) {
                 Ok(new) => self.turns += new,
                 Err(error) => {
                     is_settled = false;

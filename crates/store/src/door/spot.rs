@@ -66,7 +66,7 @@ impl Spot {
                     return Ok(spot);
                 }
                 let mut place = below.walk(true, None, true)?;
-                let name = place.name.take().ok_or(Refused::NotAFile)?;
+                let name = place.name.take().ok_or(Refused::NotAFile)?.into_owned();
                 Spot { folder: place.into_folder()?, name, seen: None }
             }
             _ => {

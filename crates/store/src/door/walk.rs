@@ -6,6 +6,7 @@
 use plimsoll_system::files::SEARCH;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -72,20 +73,23 @@ impl From<Errno> for Lost {
     }
 }
 
+/// A name on the way: the path's own, or one of a link's target.
+pub(crate) type Part<'p> = Cow<'p, OsStr>;
+
 /// Where a path leads.
 #[derive(Debug)]
-pub(crate) struct Destination {
+pub(crate) struct Destination<'p> {
     /// The folders on the way; the last one is where it lies, and is held open.
     folders: Vec<OwnedFd>,
     /// Their names, without the root's.
-    names: Vec<OsString>,
+    names: Vec<Part<'p>>,
     /// Its name there; none if it is the folder itself.
-    pub(crate) name: Option<OsString>,
+    pub(crate) name: Option<Part<'p>>,
     /// What it is; none if nothing is there.
     pub(crate) found: Option<Stat>,
 }
 
-impl Destination {
+impl<'p> Destination<'p> {
     pub(crate) fn folder(&self) -> BorrowedFd<'_> {
         self.folders[self.folders.len() - 1].as_fd()
     }
@@ -100,10 +104,10 @@ impl Destination {
     }
 
     /// Goes into a folder that lies there.
-    fn enter(&mut self, name: OsString) -> Result<(), Lost> {
+    fn enter(&mut self, name: Part<'p>) -> Result<(), Lost> {
         // `NOFOLLOW`: what was a folder a moment ago may be a link by now.
         let flags = SEARCH | OFlags::NOFOLLOW;
-        self.folders.push(rustix::fs::openat(self.folder(), &name, flags, Mode::empty())?);
+        self.folders.push(rustix::fs::openat(self.folder(), &*name, flags, Mode::empty())?);
         self.names.push(name);
         Ok(())
     }
@@ -116,9 +120,9 @@ impl Destination {
 
 impl Walk<'_> {
     /// Walks a path.
-    pub(crate) fn to(&self, path: &Path) -> Result<Destination, Lost> {
-        let mut ahead = self.parts(path).ok_or(Lost::Outside)?;
-        if ahead.iter().any(|part| part == "..") {
+    pub(crate) fn to<'p>(&self, path: &'p Path) -> Result<Destination<'p>, Lost> {
+        let mut ahead: VecDeque<Part<'p>> = self.parts(path).ok_or(Lost::Outside)?;
+        if ahead.iter().any(|part| **part == *"..") {
             return Err(Lost::Outside);
         }
         let root = rustix::io::fcntl_dupfd_cloexec(self.folder, 0)?;
@@ -128,7 +132,7 @@ impl Walk<'_> {
         let mut steps = 0;
         while let Some(part) = ahead.pop_front() {
             steps += 1;
-            if part == ".." {
+            if *part == *".." {
                 // Only a link's target has one; above the root there is nothing for us.
                 place.folders.pop();
                 if place.names.pop().is_none() {
@@ -148,10 +152,9 @@ impl Walk<'_> {
                     if links > MOST_LINKS {
                         return Err(Lost::System(Errno::LOOP));
                     }
-                    let target = rustix::fs::readlinkat(place.folder(), &part, Vec::new())?;
-                    let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
-                    let (is_absolute, inside) = (target.is_absolute(), self.parts(&target));
-                    followed = Some((part, target));
+                    let target = target_of(&place, &part)?;
+                    let (is_absolute, inside) = (target.is_absolute(), self.parts(&target).map(owned));
+                    followed = Some((part.into_owned(), target));
                     let inside = inside.ok_or_else(|| leads_out(followed.clone()))?;
                     if !self.follows(steps == 1 && !is_last) {
                         return Err(stays_a_link(followed));
@@ -180,7 +183,7 @@ impl Walk<'_> {
     /// Makes a folder on the way, if this walk may.
     fn make(
         &self,
-        place: &Destination,
+        place: &Destination<'_>,
         part: &OsStr,
         followed: Option<&(OsString, PathBuf)>,
     ) -> Result<(), Lost> {
@@ -203,7 +206,7 @@ impl Walk<'_> {
     }
 
     /// The parts of a path below the root; none if it is an absolute one to somewhere else.
-    fn parts(&self, path: &Path) -> Option<VecDeque<OsString>> {
+    fn parts<'p>(&self, path: &'p Path) -> Option<VecDeque<Part<'p>>> {
         let below = if path.is_absolute() {
             self.roots.iter().find_map(|root| path.strip_prefix(root).ok())?
         } else {
@@ -213,14 +216,14 @@ impl Walk<'_> {
         let is_part = |part: &&[u8]| !matches!(*part, b"" | b".");
         let parts = below.as_os_str().as_bytes().split(|byte| *byte == b'/').filter(is_part);
         let mut ahead = VecDeque::with_capacity(8);
-        ahead.extend(parts.map(|part| OsStr::from_bytes(part).to_owned()));
+        ahead.extend(parts.map(|part| Cow::Borrowed(OsStr::from_bytes(part))));
         Some(ahead)
     }
 
     /// What is reached through a link only is no place where a text of ours would be run.
     fn guard(
         &self,
-        place: &Destination,
+        place: &Destination<'_>,
         part: &OsStr,
         followed: Option<&(OsString, PathBuf)>,
     ) -> Result<(), Lost> {
@@ -231,11 +234,21 @@ impl Walk<'_> {
 
 /// True for places whose text somebody runs: all of git's, and of the client's folder what is neither a text for the
 /// model nor a folder of one's own.
-fn is_run(folders: &[OsString], name: &OsStr) -> bool {
+fn is_run(folders: &[Part<'_>], name: &OsStr) -> bool {
     const OF_THE_CLIENT: [&str; 7] =
         ["settings.json", "settings.local.json", "plimsoll.json", "hooks", "commands", "agents", "skills"];
-    let is_clients = folders.last().is_some_and(|folder| folder == ".claude");
+    let is_clients = folders.last().is_some_and(|folder| **folder == *".claude");
     name == ".git" || is_clients && OF_THE_CLIENT.iter().any(|run| name == *run)
+}
+
+/// Where a link leads, as it says.
+fn target_of(place: &Destination<'_>, link: &OsStr) -> Result<PathBuf, Errno> {
+    let target = rustix::fs::readlinkat(place.folder(), link, Vec::new())?;
+    Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
+}
+
+fn owned(parts: VecDeque<Part<'_>>) -> VecDeque<Part<'static>> {
+    parts.into_iter().map(|part| Cow::Owned(part.into_owned())).collect()
 }
 
 fn leads_out(followed: Option<(OsString, PathBuf)>) -> Lost {
@@ -247,7 +260,7 @@ fn stays_a_link(followed: Option<(OsString, PathBuf)>) -> Lost {
 }
 
 /// What a name in the place's folder is; none if nothing has it.
-fn stat_of(place: &Destination, name: &OsStr) -> Result<Option<Stat>, Errno> {
+fn stat_of(place: &Destination<'_>, name: &OsStr) -> Result<Option<Stat>, Errno> {
     match rustix::fs::statat(place.folder(), name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),
         Err(Errno::NOENT) => Ok(None),

@@ -1,7 +1,7 @@
 //! The memory at earlier moments: a turn records what the memory held when the turn ended.
 
 use super::snapshot::{self, Place, Replay, Snapshot};
-use super::{Change, as_of, exists, log, newest, steps};
+use super::{Change, Standing, as_of, exists, log, newest, steps};
 use crate::turn_log::{Head, NotedMemory};
 use crate::{Project, StoreError, clock};
 use chrono::{DateTime, Utc};
@@ -35,21 +35,16 @@ struct Stretch {
 
 impl Past {
     /// The past of a project's memory; empty without a memory.
-    pub fn of(project: &Project) -> Past {
-        if !exists(project) {
+    pub fn of(Standing { project, head }: Standing) -> Past {
+        // A head is one only with its log.
+        if head.is_none() && !exists(&project) {
             return Past::default();
         }
-        let head = log(project).head();
         // The head knows; without it the log's end says so.
-        let newest_at = head.as_ref().map(|head| head.at.clone()).or_else(|| Some(newest(project).ok()??.at));
+        let newest_at =
+            head.as_ref().map(|head| head.at.clone()).or_else(|| Some(newest(&project).ok()??.at));
         let newest_at = newest_at.unwrap_or_default();
-        Past {
-            project: Some(project.clone()),
-            head,
-            newest_at,
-            steps: steps::count(project),
-            ..Past::default()
-        }
+        Past { steps: steps::count(&project), project: Some(project), head, newest_at, ..Past::default() }
     }
 
     fn now(&self) -> Option<&Memory> {
@@ -156,7 +151,7 @@ mod tests {
     fn each_moment_has_its_own_memory() {
         let folder = tempfile::tempdir().unwrap();
         let project = Project::at(folder.path());
-        assert!(Past::of(&project).at(&"2026-01-01T00:00:00Z".into()).is_none());
+        assert!(Past::of(Standing::of(&project)).at(&"2026-01-01T00:00:00Z".into()).is_none());
         let mut moments = vec![clock::fine_stamp(clock::now())];
         for text in ["one", "two", "three"] {
             std::thread::sleep(Duration::from_millis(5));
@@ -166,7 +161,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(5));
             moments.push(clock::fine_stamp(clock::now()));
         }
-        let mut past = Past::of(&project);
+        let mut past = Past::of(Standing::of(&project));
         let mut at = |moment: &Timestamp| {
             past.at(moment).map(|memory| memory.register(Register::Next).to_owned()).unwrap_or_default()
         };
@@ -197,7 +192,7 @@ mod tests {
         }
         let moments = moments(&project);
         let told = |project: &Project, revision: usize| {
-            let memory = Past::of(project).at(&moments[revision - 1]).unwrap();
+            let memory = Past::of(Standing::of(project)).at(&moments[revision - 1]).unwrap();
             (memory.rev, memory.register(Register::Next).to_owned())
         };
         let expected = |revision: usize| (revision as u64, revision.to_string());

@@ -1,7 +1,7 @@
 //! Which revision of the memory each conversation has been shown. Only hooks that hold the memory's lock write it, so that
 //! none overwrites what another has recorded.
 
-use super::{Held, log, steps};
+use super::{Held, Standing, steps};
 use crate::sessions::load_parsed;
 use crate::{Durability, Project, StoreError, disk};
 use plimsoll_domain::SessionId;
@@ -168,15 +168,20 @@ fn path(project: &Project, session_id: &SessionId) -> Option<PathBuf> {
 }
 
 /// True if the memory is as a session's own conversation was told it, and fewer than so many of its calls ago: then its
-/// answer is counted, and that is all. No lock is taken, so a change that is being written now is told with the next call.
-pub fn is_as_told(project: &Project, session_id: &SessionId, stream: &str, most_calls: u32) -> bool {
+/// answer is counted, and that is all. No lock is taken, so a change that was written since it was looked at is told with the
+/// next call.
+pub fn is_as_told<'m>(
+    project: &Project,
+    memory: impl FnOnce() -> &'m Standing,
+    (session_id, stream): (&SessionId, &str),
+    most_calls: u32,
+) -> bool {
     let seen = seen(project, session_id);
     let (Some(told), Some(sight)) = (&seen.told, seen.of(stream)) else { return false };
     let (own, next) = steps::own_and_next(project, session_id, told.steps);
     let calls = u64::from(sight.calls) + own + 1;
-    // A head without its log, or with another end than the log's, is none.
     let is_same =
-        calls < u64::from(most_calls) && log(project).head().is_some_and(|head| head.link == told.link);
+        calls < u64::from(most_calls) && memory().head.as_ref().is_some_and(|head| head.link == told.link);
     if let Some(next) = next.filter(|_| is_same) {
         next.add(session_id);
     }

@@ -5,6 +5,7 @@ use crate::{StoreError, disk, door, io};
 use memchr::memrchr;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Where a line begins.
@@ -31,7 +32,7 @@ pub struct RawLine {
 #[derive(Debug)]
 pub struct Forwards {
     path: PathBuf,
-    file: Option<BufReader<File>>,
+    file: Option<BufReader<Rest>>,
     next: LineStart,
     /// No line that we or the client write is this long.
     longest: u64,
@@ -42,15 +43,8 @@ pub struct Forwards {
 impl Forwards {
     /// Opens a file at a place; one that is not there has no lines.
     pub fn open(path: &Path, from: LineStart) -> Result<Forwards, StoreError> {
-        let file = match disk::open_sized(path)? {
-            Some((mut file, size)) => {
-                if from.offset > 0 {
-                    file.seek(SeekFrom::Start(from.offset)).map_err(io("read", path))?;
-                }
-                Some(BufReader::with_capacity(capacity(size.saturating_sub(from.offset)), file))
-            }
-            None => None,
-        };
+        let file =
+            disk::open_sized(path)?.map(|(file, size)| Rest { file, at: from.offset, end: size }.buffered());
         let next = LineStart { line: from.line + 1, offset: from.offset };
         let (longest, is_ours) = (door::longest_line(path), door::is_below_a_root(path));
         Ok(Forwards { path: path.to_owned(), file, next, longest, is_ours })
@@ -58,7 +52,7 @@ impl Forwards {
 
     /// The lines of a file that is open at its start.
     pub(super) fn of(path: &Path, file: Option<(File, u64)>) -> Forwards {
-        let file = file.map(|(file, size)| BufReader::with_capacity(capacity(size), file));
+        let file = file.map(|(file, size)| Rest { file, at: 0, end: size }.buffered());
         let next = LineStart { line: 1, offset: 0 };
         let (longest, is_ours) = (door::longest_line(path), door::is_below_a_root(path));
         Forwards { path: path.to_owned(), file, next, longest, is_ours }
@@ -99,13 +93,36 @@ impl Forwards {
     }
 }
 
-/// How much is read at once, where so many bytes are left: a turn is a few KB.
-fn capacity(left: u64) -> usize {
-    usize::try_from(left).unwrap_or(usize::MAX).saturating_add(1).clamp(4 * 1024, 256 * 1024)
+/// What a file had from a place on when it was opened: it is neither moved to that place nor asked for its end.
+#[derive(Debug)]
+struct Rest {
+    file: File,
+    at: u64,
+    end: u64,
+}
+
+impl Rest {
+    /// Read a piece at a time: a turn is a few KB.
+    fn buffered(self) -> BufReader<Rest> {
+        BufReader::with_capacity(self.left().clamp(4 * 1024, 256 * 1024), self)
+    }
+
+    fn left(&self) -> usize {
+        usize::try_from(self.end.saturating_sub(self.at)).unwrap_or(usize::MAX)
+    }
+}
+
+impl Read for Rest {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let most = self.left().min(into.len());
+        let read = if most > 0 { self.file.read_at(&mut into[..most], self.at)? } else { 0 };
+        self.at += read as u64;
+        Ok(read)
+    }
 }
 
 /// Goes to the line after the current one, keeping nothing of it; answers with how many bytes that were.
-fn pass_over(file: &mut BufReader<File>) -> std::io::Result<u64> {
+fn pass_over(file: &mut BufReader<Rest>) -> std::io::Result<u64> {
     let mut passed = 0;
     loop {
         let bytes = file.fill_buf()?;

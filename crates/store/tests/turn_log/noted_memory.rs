@@ -5,7 +5,7 @@ use plimsoll_domain::log_line::RecordKind;
 use plimsoll_domain::memory::Op;
 use plimsoll_domain::turn::record::{Known, encode, encode_new};
 use plimsoll_domain::{Timestamp, Turn};
-use plimsoll_store::memory::{self, Past, hold};
+use plimsoll_store::memory::{self, Past, Standing, hold};
 use plimsoll_store::turn_log::NewRecord;
 use plimsoll_store::{Project, disk};
 use serde_json::{Map, Value};
@@ -30,7 +30,7 @@ fn alloc(project: &Project, name: &str) {
 fn is_kept(place: &Place, project: &Project) -> bool {
     let at = Timestamp::from(AT);
     let head = place.log.head().unwrap_or_default();
-    let mut past = Past::of(project);
+    let mut past = Past::of(Standing::of(project));
     let kept = place.log.noted_memory(&head).and_then(|noted| past.as_before(&at, noted));
     let whole = past.at(&at).map(|memory| memory.snapshot()).unwrap_or_default();
     let expected = encode(&turn(whole.clone())).content;

@@ -18,7 +18,7 @@ pub(super) fn refuse_unfit(project: &Project, client_arguments: &[String]) -> Re
     let by_arguments = added_by(client_arguments).into_iter().map(str::to_owned);
     let added = in_settings.chain(by_arguments).map(|folder| absolute(project, &folder));
     let ground = Ground {
-        records: resolved(records),
+        records: resolved(&records),
         project: disk::canonical(project.root()),
         home: environment::home().map(|home| disk::canonical(&home)),
         temporary: temporary
