@@ -120,15 +120,15 @@ if [ -n "$FIRST" ]; then
   exit
 fi
 heading case instructions budget ""
-row "monitor in a run, nothing to change" "$(instructions plimsoll-post-tool quiet.json "$RUN")" 75000 178000
+row "monitor in a run, nothing to change" "$(instructions plimsoll-post-tool quiet.json "$RUN")" 75000 158000
 settled plimsoll-post-tool quiet.json "$RUN"
-row "monitor in a run, record rewritten" "$(instructions plimsoll-post-tool busier.json "$RUN")" 150000 244000
+row "monitor in a run, record rewritten" "$(instructions plimsoll-post-tool busier.json "$RUN")" 150000 220000
 settled plimsoll-post-tool quiet.json "$RUN"
-row "monitor in a run, one new turn for the turn log" "$(instructions plimsoll-post-tool turn.json "$RUN")" 700000
+row "monitor in a run, one new turn for the turn log" "$(instructions plimsoll-post-tool turn.json "$RUN")" 700000 645000
 settled plimsoll-post-tool far.json "$RUN"
-row "monitor in a run, last usage 470 KB from the end" "$(instructions plimsoll-post-tool far.json "$RUN")" 500000 569000
+row "monitor in a run, last usage 470 KB from the end" "$(instructions plimsoll-post-tool far.json "$RUN")" 500000 546000
 settled plimsoll-post-tool large.json "$RUN"
-row "monitor in a run, payload of 114 KB" "$(instructions plimsoll-post-tool large.json "$RUN")" 1600000 1060000
+row "monitor in a run, payload of 114 KB" "$(instructions plimsoll-post-tool large.json "$RUN")" 1600000 1025000
 settled plimsoll-post-tool 1-mb.json "$RUN"
 SMALL=$(instructions plimsoll-post-tool 1-mb.json "$RUN")
 settled plimsoll-post-tool 500-mb.json "$RUN"
@@ -139,19 +139,19 @@ plain plimsoll-session-start status-start.json
 # The first call asks git, whose counts are then kept for a few seconds.
 settled plimsoll-statusline status.json
 grep -q '"counts":{' "$STAGE"/project/.claude/plimsoll/sessions/*.status.json || { echo "cost.sh: git counted nothing" >&2; exit 1; }
-row "status line, nothing new, git counted, a run shown" "$(instructions plimsoll-statusline status.json)" 90000 288000
+row "status line, nothing new, git counted, a run shown" "$(instructions plimsoll-statusline status.json)" 90000 224000
 plain plimsoll-post-tool quiet.json
 ORDINARY=$(instructions plimsoll-post-tool quiet.json)
-row "monitor in an ordinary session, nothing to change" "$ORDINARY" 75000 171000
+row "monitor in an ordinary session, nothing to change" "$ORDINARY" 75000 142000
 plain plimsoll-post-tool quiet.json
-row "monitor in an ordinary session, record rewritten" "$(instructions plimsoll-post-tool busier.json)" 150000 240000
+row "monitor in an ordinary session, record rewritten" "$(instructions plimsoll-post-tool busier.json)" 150000 205000
 
 # The working memory comes last: with it there is more to look at everywhere.
 printf '{"session_id":"%s","transcript_path":"%s","cwd":"%s","hook_event_name":"PreToolUse","tool_name":"mcp__plimsoll__update_registers","tool_input":{"R2_NEXT":"Look at src/report.rs","R7_STATUS":"tests pass"},"tool_use_id":"toolu_50"}\n' \
   "$SESSION" "$STAGE/quiet.jsonl" "$STAGE/project" >"$STAGE/write.json"
 remember() { start none /dev/null plimsoll memory "$@" >/dev/null; }
 settled "plimsoll-post-tool memory" quiet.json
-row "the same with a memory that is empty" "$(instructions "plimsoll-post-tool memory" quiet.json)" $((ORDINARY + 60000)) $((ORDINARY + 20000))
+row "the same with a memory that is empty" "$(instructions "plimsoll-post-tool memory" quiet.json)" $((ORDINARY + 60000)) $((ORDINARY + 15000))
 for register in goal plan next constraints open_questions status; do
   remember set "$register" "What stands in the register $register of a session at work, in a line or two."
 done
@@ -159,19 +159,19 @@ for chunk in 1 2 3 4 5 6 7; do
   remember alloc "chunk-$chunk" "$(tail -c "+$((chunk * 1500))" "$STAGE/quiet.jsonl" | head -c 1100)"
 done
 settled "plimsoll-post-tool memory" quiet.json
-row "the same with a memory of 8 KB, nothing new" "$(instructions "plimsoll-post-tool memory" quiet.json)" $((ORDINARY + 60000))
-row "frame before a write to the memory" "$(instructions plimsoll-frame write.json)" 350000
+row "the same with a memory of 8 KB, nothing new" "$(instructions "plimsoll-post-tool memory" quiet.json)" $((ORDINARY + 60000)) $((ORDINARY + 43000))
+row "frame before a write to the memory" "$(instructions plimsoll-frame write.json)" 350000 323000
 # What a session does hundreds of times: a new turn with an answer of 7 KB, in an environment as large as a shell's.
 MANY=()
 for number in {10..59}; do MANY+=("VARIABLE_$number=a value of an ordinary length"); done
 settled "plimsoll-post-tool memory" quiet.json "${MANY[@]}"
 plain "plimsoll-post-tool memory" earlier.json "${MANY[@]}"
 cp -a "$STAGE/project/.claude" "$STAGE/claude-before"
-row "typical batch: new turn, 7 KB, memory, 59 variables" "$(instructions "plimsoll-post-tool memory" typical.json "${MANY[@]}")" 600000 1440000
+row "typical batch: new turn, 7 KB, memory, 59 variables" "$(instructions "plimsoll-post-tool memory" typical.json "${MANY[@]}")" 600000 1320000
 rm -r "$STAGE/project/.claude"
 cp -a "$STAGE/claude-before" "$STAGE/project/.claude"
 (cd "$STAGE/project" && env -i "${ENVIRONMENT[@]}" "${MANY[@]}" strace -f -qq -o "$STAGE/calls.log" "$BIN/plimsoll-post-tool" memory <"$STAGE/typical.json" >/dev/null)
-row "the same, system calls" "$(grep -vc '+++' "$STAGE/calls.log")" 90 118
+row "the same, system calls" "$(grep -vc '+++' "$STAGE/calls.log")" 90 98
 row "the same, waits for the disk" "$(grep -cE '(fsync|fdatasync|syncfs)\(' "$STAGE/calls.log")" 1
 
 # 6 to 10 % above what each program is today: a library that slips in is seen, another path of the toolchain is not.
