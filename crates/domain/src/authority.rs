@@ -149,6 +149,7 @@ mod tests {
             forge(&mut claimed);
             held(&known(), claimed)
         };
+        assert_eq!(forged(|_| ()), known(), "what both say holds");
         let forgeries: [fn(&mut RunState); 23] = [
             |state| state.lifecycle.stay(Status::Completed),
             |state| state.lifecycle.wait(None),

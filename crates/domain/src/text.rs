@@ -31,11 +31,26 @@ pub fn clip_middle(text: &str, limit: usize) -> String {
 /// One line of words: runs of white space become one space, and hidden characters are shown
 /// ([`plimsoll_protocol::foreign_words`]), so that no line steers a terminal or looks like another one.
 pub fn one_line(text: &str) -> String {
+    // Mostly it is one already.
+    if is_plain_line(text.trim_ascii()) {
+        return text.trim_ascii().to_owned();
+    }
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match visible(&line) {
         Cow::Borrowed(_) => line,
         Cow::Owned(shown) => shown,
     }
+}
+
+/// True for visible ASCII with single spaces between words: one line already.
+pub(crate) fn is_plain_line(text: &str) -> bool {
+    let mut before = b' ';
+    let is_plain = text.bytes().all(|byte| {
+        let fits = byte.is_ascii_graphic() || (byte == b' ' && before != b' ');
+        before = byte;
+        fits
+    });
+    is_plain && (before != b' ' || text.is_empty())
 }
 
 /// Words that a terminal shows and that steer nothing: only this type goes to one.
@@ -151,6 +166,11 @@ mod tests {
     #[test]
     fn what_is_cleaned_for_the_terminal_is_clean() {
         assert_eq!(one_line("a\n\t b\r\u{7}\u{202e}\u{1b}[31mc"), r"a b \u{7}\u{202e}\u{1b}[31mc");
+        for (text, line) in
+            [("a b", "a b"), (" a b\n", "a b"), ("a  b", "a b"), (" ", ""), ("", ""), ("\u{b}é ", "é")]
+        {
+            assert_eq!(one_line(text), line, "{text:?}");
+        }
         assert_eq!(SafeText::page("a\u{1b}[2J\n\tb").as_str(), "a\\u{1b}[2J\n\tb");
         assert_eq!(SafeText::line("a\nb").as_str(), "a b");
     }

@@ -5,7 +5,7 @@ mod vanished;
 
 use crate::item_set;
 use crate::question::{self, Question};
-use crate::text::one_line;
+use crate::text::{is_plain_line, one_line};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
@@ -160,17 +160,6 @@ fn plain(text: &str) -> Cow<'_, str> {
         text if is_plain_line(text) => Cow::Borrowed(text),
         text => Cow::Owned(one_line(text)),
     }
-}
-
-/// True for visible ASCII with single spaces between words: one line already.
-fn is_plain_line(text: &str) -> bool {
-    let mut before = b' ';
-    let is_plain = text.bytes().all(|byte| {
-        let fits = byte.is_ascii_graphic() || (byte == b' ' && before != b' ');
-        before = byte;
-        fits
-    });
-    is_plain && (before != b' ' || text.is_empty())
 }
 
 /// The item on a line without its indentation.

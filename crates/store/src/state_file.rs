@@ -283,6 +283,8 @@ fn load_from(
         return if ledger::is_kept_here() && run_id.is_some() { Ok(None) } else { claimed };
     };
     Ok(Some(match claimed {
+        // Mostly both say the same: then nothing is overruled.
+        Ok(Some(loaded)) if loaded.state == known => Loaded { is_overruled: false, ..loaded },
         Ok(Some(loaded)) => {
             let state = authority::held(&known, loaded.state.clone());
             Loaded { is_overruled: state != loaded.state, state, ..loaded }
