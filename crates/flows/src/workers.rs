@@ -12,6 +12,7 @@ pub mod ground;
 mod merger;
 mod records;
 mod scheduler;
+pub mod shared;
 mod slot;
 pub mod standing;
 pub mod table;
@@ -21,12 +22,14 @@ use crate::install::git_exclude::exclude_run_files;
 use crate::run::day;
 use crate::run::lifecycle::StartError;
 use crate::run::{Options, Preflight, RunObserver};
-use board::new_record;
+use board::{new_record, record_of_member};
 use ground::{ITEM_PLAN, Unfit};
 use plimsoll_domain::{RunState, Settings};
 use plimsoll_launcher::{git, process, worktree};
 use plimsoll_store::{Durability, Project, StoreError, disk, environment, layout, ledger, lock, state_file};
 use scheduler::Scheduler;
+use shared::{BoardError, RemoteTarget, Shared, SharedBoard};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use table::Table;
 use tree::Trees;
@@ -54,6 +57,42 @@ pub enum WorkersError {
     /// Verify commands could not be run.
     #[error("cannot find out what passes before the first item: {0}")]
     NothingLearned(String),
+    /// The board that is shared with others.
+    #[error(transparent)]
+    Board(#[from] BoardError),
+}
+
+/// What a machine that joins a fleet knows of it beside the board.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FleetPlan {
+    /// The fleet's name.
+    pub name: String,
+    /// This machine's own name in it.
+    pub member: String,
+    /// What the clone calls the remote.
+    pub remote: String,
+    /// The words of all items.
+    pub items: Vec<String>,
+    /// The branch of the remote into which everything is merged.
+    pub target: String,
+    /// The commit at which it began.
+    pub began_at: String,
+    /// The plan, from the project on, if git follows it.
+    pub tracked_plan: Option<String>,
+}
+
+/// A fleet that is joined, with two ways to its board.
+pub struct Joining {
+    /// What is known of it.
+    pub plan: FleetPlan,
+    /// For claims, and for what workers and the merger say.
+    pub board: Box<dyn SharedBoard>,
+    /// For what keeps leases.
+    pub pulse: Box<dyn SharedBoard>,
+    /// Where results come together.
+    pub target: RemoteTarget,
+    /// How long this machine waits while the board or the remote is away.
+    pub patience: Duration,
 }
 
 /// True in the run of one item: the run of the whole plan reports for it.
@@ -87,6 +126,40 @@ pub fn run(
     })
 }
 
+/// The file that shows a member its plan, from the project on.
+pub const SHOWN_PLAN: &str = board::SHOWN;
+
+/// Works on the plan of a fleet until nothing of it is left for this machine; answers with the exit code.
+pub fn join(
+    project: &Project,
+    settings: &Settings,
+    options: &Options,
+    ready: Preflight,
+    run: &RunState,
+    joining: Joining,
+    watcher: &mut dyn RunObserver,
+) -> Result<u8, WorkersError> {
+    // Its lock is held as long as this process works.
+    let _ready = ready;
+    let Joining { plan, board, pulse, target, patience } = joining;
+    let ground = ground::look(project)?;
+    let shared = Shared::new(board, pulse, target, patience);
+    let table = Table::open(project, &run.run_id, Some(shared), || Ok(record_of_member(&plan, &ground)))?;
+    let Some(shared) = &table.shared else { return Ok(1) };
+    shared::look(&table, shared)?;
+    let trees = settle_in(project, run, &table, ground)?;
+    let run = state_file::load(project, Some(&run.run_id))?.unwrap_or_else(|| run.clone());
+    let (interrupts, ends) = (watcher.interrupts().clone(), AtomicBool::new(false));
+    let give_up = || interrupts.count() >= 2 || ends.load(Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        scope.spawn(|| shared::beat(&table, shared, &ends));
+        scope.spawn(|| shared::carry(&table, shared, &ends, &give_up, &|item| merger::notes(&trees, item)));
+        let code = Scheduler::new(scope, project, settings, options, &run, &table, &trees, watcher).run();
+        ends.store(true, Ordering::Relaxed);
+        code
+    })
+}
+
 /// Ends what the workers of a run that was cancelled have at work, where its own process is gone: what was written down as theirs,
 /// by pid and start time.
 pub fn end_left(project: &Project, run: &RunState) -> Result<(), StoreError> {
@@ -106,24 +179,36 @@ const DYING: Duration = Duration::from_millis(500);
 /// The record and the branch of a run, made where a kill has left none.
 fn open(project: &Project, run: &RunState) -> Result<(Table, Trees), WorkersError> {
     let ground = ground::look(project)?;
-    let table = Table::open(project, &run.run_id, || new_record(project, run, &ground))?;
+    let table = Table::open(project, &run.run_id, None, || new_record(project, run, &ground))?;
     let now = table.now();
     let repository = &ground.repository;
     let is_there = worktree::end_of(repository, &now.target).is_some();
     if !is_there && !worktree::move_branch(repository, &now.target, None, &now.began_at) {
         return Err(WorkersError::NoTarget(now.target));
     }
+    let trees = settle_in(project, run, &table, ground)?;
+    Ok((table, trees))
+}
+
+/// Where the worktrees are, and what is there before the first of them.
+fn settle_in(
+    project: &Project,
+    run: &RunState,
+    table: &Table,
+    ground: ground::Ground,
+) -> Result<Trees, WorkersError> {
+    let now = table.now();
     let plan = now.plan_is_tracked.then(|| now.plan.clone());
     let setup = run.options.workers.as_ref().and_then(|workers| workers.setup.clone());
     let home = || StoreError::NoHome { project: project.root().to_owned() };
     let trees = Trees::of(project, &run.run_id, ground, plan, setup).ok_or_else(home)?;
-    board::show(project, run, &table)?;
+    board::show(project, run, table)?;
     keep_task(project, run)?;
     // All worktrees share this file: written before any of their runs begins, so that none of them has anything to add.
     let is_prompt_tracked = !git::tracked(project.root(), &["PROMPT.md"]).is_empty();
     let extra: &[&str] = if is_prompt_tracked { &[ITEM_PLAN] } else { &[ITEM_PLAN, "/PROMPT.md"] };
     exclude_run_files(project.root(), extra)?;
-    Ok((table, trees))
+    Ok(trees)
 }
 
 /// The task as the items' runs are given it, outside of where sessions write.

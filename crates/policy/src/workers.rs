@@ -160,6 +160,24 @@ pub fn become_merger(board: &mut Board, name: &str, now: Moment) -> Option<u64> 
     Some(board.merger_epoch)
 }
 
+/// Lets another be the merger at once: this one ends.
+pub fn step_down(board: &mut Board, merger: u64) -> Result<(), Fenced> {
+    if board.merger_epoch != merger {
+        return Err(Fenced);
+    }
+    board.merger.until = 0;
+    Ok(())
+}
+
+/// Keeps the merger's lease for it, also one that is over and that nobody took.
+pub fn renew_merger(board: &mut Board, merger: u64, now: Moment) -> Result<(), Fenced> {
+    if board.merger_epoch != merger {
+        return Err(Fenced);
+    }
+    board.merger.until = board.merger.until.max(now + LEASE);
+    Ok(())
+}
+
 /// Counts as merged whatever is in the target by now, also what was landed by a merger that had lost its lease: a worker that
 /// is at such an item once more is fenced. Whoever is about to land something asks first, by the target from whose end it
 /// lands: a commit that comes in meanwhile moves that end.
@@ -335,9 +353,12 @@ mod tests {
         let first = become_merger(&mut board, "m1", 0).expect("nobody else");
         assert_eq!(become_merger(&mut board, "m2", LEASE - 1), None);
         assert_eq!(become_merger(&mut board, "m1", 1), Some(first), "it goes on");
+        assert_eq!(renew_merger(&mut board, first, 1), Ok(()));
         assert_eq!(land(&mut board, first, 0, "l1"), Ok(()));
         let second = become_merger(&mut board, "m2", 2 * LEASE).expect("the lease is over");
         assert_eq!(land(&mut board, first, 0, "l2"), Err(Fenced));
+        assert_eq!(renew_merger(&mut board, first, 2 * LEASE), Err(Fenced));
+        assert_eq!(step_down(&mut board, first), Err(Fenced));
         assert_eq!(refuse(&mut board, first, 0, "no"), Err(Fenced));
         assert_eq!(settle(&mut board, |_| false), [0; 0]);
         // The second finds that it conflicts; then the first moves the target after all.
@@ -345,6 +366,8 @@ mod tests {
         let again = claim(&mut board, "w", 2 * LEASE).expect("open again");
         assert_eq!(settle(&mut board, |commit| commit == "l1"), [0]);
         assert_eq!(offer(&mut board, again, "c2"), Err(Fenced), "it has landed");
+        assert_eq!(step_down(&mut board, second), Ok(()));
+        assert_eq!(become_merger(&mut board, "m1", 2 * LEASE), Some(second + 1), "it is free");
         assert_eq!(claim(&mut board, "w", 2 * LEASE).map(|one| one.item), Some(1));
     }
 

@@ -76,6 +76,9 @@ pub struct WorkerOptions {
     pub setup: Option<String>,
     /// Where the work goes in the end.
     pub deliver: Deliver,
+    /// The fleet whose plan it is; none for a plan of this machine alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<String>,
 }
 
 /// Where the work of a parallel run goes in the end.

@@ -1,10 +1,12 @@
 //! The board of a parallel run, and what the run's state and its plan show of it.
 
+use crate::workers::FleetPlan;
 use crate::workers::ground::Ground;
 use crate::workers::table::Table;
-use plimsoll_domain::board::{Aside, Board, Stage};
+use plimsoll_domain::board::{Aside, Board, BoardItem, Stage};
 use plimsoll_domain::format::Format;
-use plimsoll_domain::workers::{Work, Workers};
+use plimsoll_domain::question::Question;
+use plimsoll_domain::workers::{Member, Work, Workers};
 use plimsoll_domain::{RunState, TodoList, plan_edit};
 use plimsoll_launcher::git;
 use plimsoll_policy::plan::Item;
@@ -13,7 +15,7 @@ use plimsoll_store::{Durability, Project, StoreError, disk, state_file};
 
 /// The plan as the run shows it, where git follows the plan itself: with the ticks of what is merged, with questions and the
 /// user's answers. The user's own files stay as they are until the work is merged.
-const SHOWN: &str = ".claude/plimsoll/plan.md";
+pub(super) const SHOWN: &str = ".claude/plimsoll/plan.md";
 /// How the note begins that says why earlier work was not merged.
 pub(super) const BEGUN_BEFORE: &str = "An earlier session did this item, and it was not merged";
 /// How much of a plan's name stands in that of the branch.
@@ -40,7 +42,30 @@ pub(super) fn new_record(project: &Project, run: &RunState, ground: &Ground) -> 
         plan,
         passed: Vec::new(),
         waits_for_next_day: false,
+        member: None,
     })
+}
+
+/// The record of a machine that joins a fleet; the board is looked at before anything is decided by it.
+pub(super) fn record_of_member(plan: &FleetPlan, ground: &Ground) -> Workers {
+    let row = |text: &String| BoardItem { text: text.clone(), ..BoardItem::default() };
+    Workers {
+        format: Format,
+        board: Board { items: plan.items.iter().map(row).collect(), ..Board::default() },
+        target: plan.target.clone(),
+        began_at: plan.began_at.clone(),
+        users_branch: ground.branch.clone(),
+        plan: plan.tracked_plan.clone().unwrap_or_else(|| SHOWN.to_owned()),
+        plan_is_tracked: plan.tracked_plan.is_some(),
+        works: vec![Work::default(); plan.items.len()],
+        member: Some(Member {
+            fleet: plan.name.clone(),
+            name: plan.member.clone(),
+            remote: plan.remote.clone(),
+            ..Member::default()
+        }),
+        ..Workers::default()
+    }
 }
 
 /// A plan's name as a part of a branch's.
@@ -71,15 +96,13 @@ fn set_aside(board: &Board) -> Vec<String> {
 
 /// The items with whether their boxes are ticked: what is merged, and what is about to land.
 pub(super) fn ticks(now: &Workers, is_here: impl Fn(usize) -> bool) -> Vec<(&str, bool)> {
-    let ticked = |(place, row): (usize, &'_ plimsoll_domain::board::BoardItem)| {
-        row.stage == Stage::Merged || is_here(place)
-    };
+    let ticked = |(place, row): (usize, &BoardItem)| row.stage == Stage::Merged || is_here(place);
     now.board.items.iter().enumerate().map(|(place, row)| (row.text.as_str(), ticked((place, row)))).collect()
 }
 
 /// The file in which the run shows its plan.
 fn shown(now: &Workers) -> &str {
-    if now.plan_is_tracked { SHOWN } else { &now.plan }
+    if now.plan_is_tracked || now.member.is_some() { SHOWN } else { &now.plan }
 }
 
 /// The plan as the run shows it; what is not there is read off the plan itself.
@@ -110,7 +133,8 @@ pub(super) fn show(project: &Project, run: &RunState, table: &Table) -> Result<(
     let todo = TodoList::parse(&String::from_utf8_lossy(&plan));
     state_file::update(project, Some(&run.run_id), Durability::Durable, |state| {
         state.options.todo_file = Some(shown(&now).to_owned());
-        state.options.branch = Some(now.target.clone());
+        let of_remote = |member: &Member| format!("{}/{}", member.remote, now.target);
+        state.options.branch = Some(now.member.as_ref().map_or_else(|| now.target.clone(), of_remote));
         state.at_start.branch_before = Some(now.users_branch.clone());
         state.take_items(&todo);
         state.items.set_aside = set_aside(&now.board);
@@ -133,6 +157,10 @@ fn has_asked(plan: &[u8], item: &str, question: &str) -> bool {
 /// Opens again what waited for an answer that the plan holds by now; true if there is any.
 pub(super) fn take_answers(project: &Project, table: &Table) -> Result<bool, StoreError> {
     let now = table.now();
+    // Those of a fleet are given to the fleet.
+    if now.member.is_some() {
+        return Ok(false);
+    }
     let waits =
         |place: &usize| matches!(now.board.items[*place].stage, Stage::Aside { reason: Aside::Question(_) });
     let waiting: Vec<usize> = (0..now.board.items.len()).filter(waits).collect();
@@ -175,7 +203,12 @@ pub(super) fn item_plan(
             crate::workers::tree::REFUSED
         ));
     }
-    Ok(plimsoll_domain::todo::Item { text: row.text.clone(), done: false, notes, questions: known.questions })
+    let mut questions = known.questions;
+    if let Some((text, answer)) = &now.works[item].answered {
+        questions.retain(|known| known.text != *text);
+        questions.push(Question { text: text.clone(), answers: vec![answer.clone()] });
+    }
+    Ok(plimsoll_domain::todo::Item { text: row.text.clone(), done: false, notes, questions })
 }
 
 #[cfg(test)]

@@ -178,6 +178,12 @@ pub(super) fn keeps_plan(project: &Project) -> bool {
     status.is_some_and(|status| goes_on(status) && status != Status::Blocked)
 }
 
+/// True if the run that is in a worktree goes on with the next attempt.
+pub(super) fn goes_on_there(project: &Project) -> bool {
+    let state = state_file::load(project, None).ok().flatten();
+    state.is_some_and(|state| goes_on(state.lifecycle.status()))
+}
+
 /// The state of an item's present run; none if there is nothing but that of an earlier attempt.
 fn present(project: &Project, earlier_run: &str) -> Option<RunState> {
     let state = state_file::load(project, None).ok().flatten();

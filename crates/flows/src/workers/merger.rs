@@ -6,7 +6,8 @@ mod refusal;
 use crate::run::verify::verify;
 use crate::workers::board::{BEGUN_BEFORE, ticks};
 use crate::workers::ground::ITEM_PLAN;
-use crate::workers::table::{Table, moment};
+use crate::workers::shared::{BoardError, Shared, look};
+use crate::workers::table::Table;
 use crate::workers::tree::Trees;
 use plimsoll_domain::board::{BoardItem, Stage};
 use plimsoll_domain::journal::{JournalEvent, Landed, SentBack};
@@ -15,6 +16,7 @@ use plimsoll_domain::workers::Workers;
 use plimsoll_domain::{RunState, Settings, TodoList, plan_edit};
 use plimsoll_launcher::branch::check_worktrees;
 use plimsoll_launcher::git;
+use plimsoll_launcher::remote_repository::RemoteError;
 use plimsoll_launcher::worktree::{self, Rebased, WorktreeError};
 use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_policy::workers::queue::{self, Bench};
@@ -44,6 +46,22 @@ pub(super) enum MergeError {
     CheckedOut(String),
     #[error("it was given up")]
     GivenUp,
+    /// What is shared with others: it is tried again, here or elsewhere.
+    #[error(transparent)]
+    Board(#[from] BoardError),
+    #[error("the branch {0}: {1}")]
+    Remote(String, RemoteError),
+}
+
+impl MergeError {
+    /// True for what waiting may end, and for what another machine goes on with.
+    pub(super) fn may_pass(&self) -> bool {
+        matches!(
+            self,
+            MergeError::Board(BoardError::Away(_) | BoardError::Fenced)
+                | MergeError::Remote(_, RemoteError::Away(_))
+        )
+    }
 }
 
 /// One round over everything that waits.
@@ -97,24 +115,75 @@ impl<'a> Merger<'a> {
 
     /// Lands what can be landed, and sends the rest back.
     pub(super) fn merge(&mut self) -> Result<(), MergeError> {
-        let taken = self.table.change(|workers| {
-            let epoch = become_merger(&mut workers.board, NAME, moment());
-            epoch.map(|epoch| (epoch, offered(&workers.board)))
-        })?;
-        let Some((epoch, items)) = taken else { return Ok(()) };
+        let Some(epoch) = self.become_merger()? else { return Ok(()) };
         self.epoch = epoch;
+        let items = offered(&self.table.now().board);
         queue::merge(self, &items)
+    }
+
+    fn become_merger(&self) -> Result<Option<u64>, MergeError> {
+        let Some(shared) = &self.table.shared else {
+            let now = self.table.moment();
+            return Ok(self.table.change(|workers| become_merger(&mut workers.board, NAME, now))?);
+        };
+        let name = self.table.now().member.unwrap_or_default().name;
+        let taken = shared.ask(|board| board.become_merger(&name))?;
+        shared.known().merger = taken;
+        if taken.is_some() {
+            // What others have offered since.
+            look(self.table, shared)?;
+        }
+        Ok(taken)
+    }
+
+    /// The branch's end, as it is now; where others work on it, too, with the work on these items.
+    fn end_of_target(&self, items: &[usize]) -> Result<String, MergeError> {
+        let now = self.table.now();
+        match &self.table.shared {
+            None => worktree::end_of(&self.trees.ground.repository, &now.target)
+                .ok_or(MergeError::NoTarget(now.target)),
+            Some(shared) => self.heard(&now, shared, shared.target.fetch_with(items, self.give_up)),
+        }
+    }
+
+    /// What came of asking the remote.
+    fn heard<T>(
+        &self,
+        now: &Workers,
+        shared: &Shared,
+        answer: Result<T, RemoteError>,
+    ) -> Result<T, MergeError> {
+        shared.heard_of_remote(match &answer {
+            Err(RemoteError::Away(why)) => Some(why.clone()),
+            _ => None,
+        });
+        answer.map_err(|error| match error {
+            RemoteError::GivenUp => MergeError::GivenUp,
+            RemoteError::Gone(_) => MergeError::NoTarget(now.target.clone()),
+            error => MergeError::Remote(now.target.clone(), error),
+        })
     }
 
     /// Counts as merged what is on the branch by now; answers with the branch's end.
     pub(super) fn settle(&mut self) -> Result<String, MergeError> {
-        let now = self.table.now();
-        let repository = &self.trees.ground.repository;
-        let tip = worktree::end_of(repository, &now.target).ok_or(MergeError::NoTarget(now.target))?;
-        // Git is asked before the record is written: nobody else moves a stage on.
-        let is_in = |commit: &str| worktree::contains(repository, &tip, commit);
-        self.table.change(|workers| settle(&mut workers.board, is_in))?;
+        let tip = self.end_of_target(&[])?;
+        self.settle_at(&tip)?;
         Ok(tip)
+    }
+
+    fn settle_at(&self, tip: &str) -> Result<(), MergeError> {
+        let repository = &self.trees.ground.repository;
+        // Git is asked before the record is written: nobody else moves a stage on.
+        let is_in = |commit: &str| worktree::contains(repository, tip, commit);
+        let Some(shared) = &self.table.shared else {
+            self.table.change(|workers| settle(&mut workers.board, is_in))?;
+            return Ok(());
+        };
+        let landed = shared.ask(|board| board.settle(&is_in))?;
+        self.table.change(|workers| {
+            landed.iter().for_each(|item| workers.board.items[*item].stage = Stage::Merged);
+        })?;
+        Ok(())
     }
 
     /// Which verify commands pass on the branch as it is, before the first item.
@@ -123,8 +192,18 @@ impl<'a> Merger<'a> {
         worktree::check_out(&self.trees.of_merger(), &self.end)?;
         self.verify().map(drop)?;
         let passed = std::mem::take(&mut self.passed);
-        self.table.change(|workers| note_passed(workers, &passed))?;
-        Ok(())
+        self.note_passed(&passed)
+    }
+
+    fn note_passed(&self, passed: &[String]) -> Result<(), MergeError> {
+        let known = self.table.now().passed;
+        if passed.iter().all(|command| known.contains(command)) {
+            return Ok(());
+        }
+        if let Some(shared) = &self.table.shared {
+            shared.ask(|board| board.note_passed(passed))?;
+        }
+        Ok(self.table.change(|workers| note_passed(workers, passed))?)
     }
 
     /// What is run on a result, and what of it must pass: what has passed on the branch, and the checks that the user allowed of
@@ -145,6 +224,19 @@ impl<'a> Merger<'a> {
 
     fn project(&self) -> Project {
         self.trees.project(&self.trees.of_merger())
+    }
+
+    /// Moves the target to what was stacked. False if it has moved meanwhile.
+    fn advance(&self, now: &Workers) -> Result<bool, MergeError> {
+        if let Some(shared) = &self.table.shared {
+            let moved = shared.target.advance(&self.tip, &self.end, self.give_up);
+            return self.heard(now, shared, moved);
+        }
+        let repository = &self.trees.ground.repository;
+        if check_worktrees(repository, &now.target).is_err() {
+            return Err(MergeError::CheckedOut(now.target.clone()));
+        }
+        Ok(worktree::move_branch(repository, &now.target, Some(&self.tip), &self.end))
     }
 
     fn put(&mut self, item: usize) -> Result<bool, MergeError> {
@@ -212,12 +304,13 @@ impl<'a> Merger<'a> {
 
     /// What the item's sessions noted below it.
     fn notes(&self, item: usize) -> Vec<String> {
-        let project = self.trees.project(&self.trees.of_item(item));
-        let plan = disk::read_text(&project.root().join(ITEM_PLAN)).ok().flatten().unwrap_or_default();
-        let known = TodoList::parse(&plan).items.into_iter().next().unwrap_or_default();
-        let notes = known.notes.into_iter().filter(|note| !note.starts_with(BEGUN_BEFORE));
-        // They are committed.
-        notes.map(|note| plimsoll_secrets::without(&note)).collect()
+        match &self.table.shared {
+            None => notes(self.trees, item),
+            Some(shared) => {
+                let known = shared.target.notes(item).into_iter();
+                known.map(|note| plimsoll_secrets::without(&note)).collect()
+            }
+        }
     }
 
     fn send_back(
@@ -227,20 +320,43 @@ impl<'a> Merger<'a> {
         refusal: &Refusal,
         start: Option<(String, String)>,
     ) -> Result<(), MergeError> {
+        let start = start.unwrap_or_default();
+        if let Some(shared) = &self.table.shared {
+            // Whoever takes it up next may be elsewhere.
+            let epoch = now.board.items[item].epoch;
+            shared.target.push_refusal(item, epoch, &refusal.whole, self.give_up);
+            let (begin, beyond) = (start.0.as_str(), start.1.as_str());
+            match shared.ask(|board| board.refuse(self.epoch, item, &refusal.reason, (begin, beyond))) {
+                Ok(()) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
         let is_set_aside = self.table.change(|workers| {
             // One that was fenced has landed, or is somebody else's by now.
             let _ = refuse(&mut workers.board, self.epoch, item, &refusal.reason);
-            (workers.works[item].start, workers.works[item].beyond) = start.unwrap_or_default();
+            (workers.works[item].start, workers.works[item].beyond) = start;
             matches!(workers.board.items[item].stage, Stage::Aside { .. })
         })?;
-        // After the record: without the file the note alone says why.
-        let project = self.trees.project(&self.trees.of_item(item));
-        let path = project.root().join(crate::workers::tree::REFUSED);
-        let _ = disk::replace(&path, refusal.whole.as_bytes(), Durability::Lazy);
+        if self.table.shared.is_none() {
+            // After the record: without the file the note alone says why.
+            let project = self.trees.project(&self.trees.of_item(item));
+            let path = project.root().join(crate::workers::tree::REFUSED);
+            let _ = disk::replace(&path, refusal.whole.as_bytes(), Durability::Lazy);
+        }
         let (item, reason) = (now.board.items[item].text.clone(), refusal.reason.clone());
         let _ = self.news.send(JournalEvent::SentBack(SentBack { item, reason, is_set_aside }));
         Ok(())
     }
+}
+
+/// What the sessions of an item that was worked on here noted below it.
+pub(super) fn notes(trees: &Trees, item: usize) -> Vec<String> {
+    let project = trees.project(&trees.of_item(item));
+    let plan = disk::read_text(&project.root().join(ITEM_PLAN)).ok().flatten().unwrap_or_default();
+    let known = TodoList::parse(&plan).items.into_iter().next().unwrap_or_default();
+    let notes = known.notes.into_iter().filter(|note| !note.starts_with(BEGUN_BEFORE));
+    // They are committed.
+    notes.map(|note| plimsoll_secrets::without(&note)).collect()
 }
 
 fn note_passed(workers: &mut Workers, passed: &[String]) {
@@ -261,7 +377,8 @@ impl Bench for Merger<'_> {
             return Err(MergeError::NotOurs(tree));
         }
         worktree::clear_locks(&tree);
-        self.tip = self.settle()?;
+        self.tip = self.end_of_target(items)?;
+        self.settle_at(&self.tip)?;
         self.end.clone_from(&self.tip);
         self.stacked.clear();
         let mut put = Vec::new();
@@ -296,25 +413,31 @@ impl Bench for Merger<'_> {
         let now = self.table.now();
         let here: Vec<&Stacked> = self.stacked.iter().filter(|one| items.contains(&one.item)).collect();
         // The record first: a kill after it finds by these commits whether the branch was moved.
+        if let Some(shared) = &self.table.shared {
+            // Whoever is not the merger any more, or has an item that somebody landed, moves nothing.
+            for one in &here {
+                shared.ask(|board| board.land(self.epoch, one.item, &one.commit))?;
+            }
+        }
         self.table.change(|workers| {
             for one in &here {
                 let _ = land(&mut workers.board, self.epoch, one.item, &one.commit);
             }
         })?;
-        let repository = &self.trees.ground.repository;
-        if self.end != self.tip && check_worktrees(repository, &now.target).is_err() {
-            return Err(MergeError::CheckedOut(now.target));
-        }
-        if self.end != self.tip && !worktree::move_branch(repository, &now.target, Some(&self.tip), &self.end)
-        {
+        if self.end != self.tip && !self.advance(&now)? {
             return Ok(false);
         }
         let passed = self.passed.clone();
-        let items = here.iter().map(|one| now.board.items[one.item].text.clone()).collect();
+        let texts = here.iter().map(|one| now.board.items[one.item].text.clone()).collect();
         let commit = self.end.clone();
-        self.settle()?;
-        self.table.change(|workers| note_passed(workers, &passed))?;
-        let _ = self.news.send(JournalEvent::Landed(Landed { items, commit }));
+        // From here on it is told, whatever the board says to it.
+        let _ = self.news.send(JournalEvent::Landed(Landed { items: texts, commit }));
+        self.settle_at(&self.end)?;
+        self.note_passed(&passed)?;
+        if let Some(shared) = &self.table.shared {
+            here.iter()
+                .for_each(|one| shared.target.clean(one.item, now.board.items[one.item].epoch, self.give_up));
+        }
         Ok(true)
     }
 

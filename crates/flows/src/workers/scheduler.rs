@@ -8,6 +8,7 @@ mod means;
 mod offers;
 mod orders;
 mod recover;
+mod together;
 
 use crate::run::linear_notes::note_item;
 use crate::run::{Interrupts, Options, Progress, RunObserver};
@@ -16,8 +17,8 @@ use crate::workers::board::show;
 use crate::workers::merger::{MergeError, Merger};
 use crate::workers::slot::{Slot, Stage};
 use crate::workers::standing::live;
-use crate::workers::table::{Table, moment};
-use crate::workers::tree::Trees;
+use crate::workers::table::Table;
+use crate::workers::tree::{TreeError, Trees};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, Landed, SentBack};
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{RunState, Settings, Status, Verdict};
@@ -82,6 +83,10 @@ pub(super) struct Scheduler<'scope, 'env> {
     /// When all money was others' share; none once one of them has ended since.
     is_short_since: Option<Instant>,
     closing: Option<Closing>,
+    /// When the shared board was asked for an item last, and what it gave was none.
+    claimed: Option<Instant>,
+    /// When a round of merging began last where others merge, too.
+    merged: Option<Instant>,
     /// True when threads give up.
     cut: Arc<AtomicBool>,
 }
@@ -120,6 +125,8 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             looked: None,
             is_short_since: None,
             closing: None,
+            claimed: None,
+            merged: None,
             cut: Arc::default(),
         }
     }
@@ -193,18 +200,27 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             // The item stays its worker's: the next `--resume` goes on with it.
             Stage::Preparing(handle) if self.closing.is_some() => {
                 drop(handle.join());
-                Ok(None)
+                self.leave(&Slot { stage: Stage::Waiting, ..slot }).map(|()| None)
             }
             Stage::Preparing(handle) => {
                 let slot = Slot { stage: Stage::Waiting, ..slot };
                 match handle.join() {
+                    _ if !self.table.is_held(slot.claim) => Ok(None),
                     Ok(Ok(())) => self.start(slot),
+                    // That costs no try: it goes back, and is taken again once the remote is there.
+                    Ok(Err(TreeError::Remote(error))) => {
+                        if let Some(shared) = &self.table.shared {
+                            shared.heard_of_remote(Some(error.to_string()));
+                        }
+                        self.leave(&slot).map(|()| None)
+                    }
                     Ok(Err(error)) => self.failed(&slot, &error.to_string()).map(|()| None),
                     Err(_) => self.failed(&slot, "its worktree could not be prepared").map(|()| None),
                 }
             }
-            Stage::Waiting if self.closing.is_some() => Ok(None),
-            Stage::Waiting if moment() < self.table.now().board.paused_until => Ok(Some(slot)),
+            Stage::Waiting if !self.table.is_held(slot.claim) => self.keep(&slot).map(|()| None),
+            Stage::Waiting if self.closing.is_some() => self.leave(&slot).map(|()| None),
+            Stage::Waiting if self.table.is_paused() => Ok(Some(slot)),
             // What is left of a day is in the ledgers of all runs.
             Stage::Waiting if self.is_short_since.is_some_and(|since| since.elapsed() < FILES_INTERVAL) => {
                 Ok(Some(slot))
@@ -216,8 +232,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
 
     /// With `--no-wait` a pause that was there before ends this process as it ended the one before.
     fn leave_paused(&mut self) {
-        let is_paused = moment() < self.table.now().board.paused_until;
-        if !is_paused || self.options.wait || self.closing.is_some() {
+        if !self.table.is_paused() || self.options.wait || self.closing.is_some() {
             return;
         }
         let (kind, reason) = match self.run.lifecycle.last_verdict() {
@@ -235,16 +250,14 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             match merging.join() {
                 Ok(Ok(())) => {}
                 Ok(Err(MergeError::GivenUp)) if self.closing.is_some() => self.is_merging_over = true,
+                Ok(Err(error)) if error.may_pass() => {}
                 Ok(Err(error)) => self.cannot_merge(&error.to_string()),
                 Err(_) => self.cannot_merge("the merger has failed"),
             }
             self.tidy()?;
             show(self.project, self.run, self.table)?;
         }
-        let waits = !offered(&self.table.now().board).is_empty();
-        let may =
-            !self.is_merging_over && self.interrupts.count() < 2 && self.closing != Some(Closing::Cancelled);
-        if waits && may && self.merging.is_none() {
+        if self.merging.is_none() && self.may_merge() && self.is_merger_here() {
             let give_up = self.give_up();
             let (table, trees, run, settings) = (self.table, self.trees, self.run, self.settings);
             let news = self.news.0.clone();
@@ -253,6 +266,33 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             );
         }
         Ok(())
+    }
+
+    /// True while something waits to be merged, and nothing keeps this process from it.
+    fn may_merge(&self) -> bool {
+        !self.is_merging_over
+            && self.interrupts.count() < 2
+            && !self.ends_at_once()
+            && !offered(&self.table.now().board).is_empty()
+    }
+
+    /// Where others merge, too, one of them may be at it; and what is away is asked again after a moment.
+    fn is_merger_here(&mut self) -> bool {
+        let Some(shared) = &self.table.shared else { return true };
+        let now = self.table.now();
+        let name = now.member.unwrap_or_default().name;
+        let is_others = now.board.merger.holds(shared.moment()) && now.board.merger.holder != name;
+        let is_soon = self.merged.is_some_and(|at| at.elapsed() < MERGE_INTERVAL);
+        if is_others || is_soon || shared.trouble().is_some() {
+            return false;
+        }
+        self.merged = Some(Instant::now());
+        true
+    }
+
+    /// Sessions do not even come to their end.
+    fn ends_at_once(&self) -> bool {
+        matches!(self.closing, Some(Closing::Cancelled | Closing::Stop(Status::Cancelled, _)))
     }
 
     fn cannot_merge(&mut self, why: &str) {
@@ -298,6 +338,10 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
     }
 
     fn tell_linear_of(&self, item: &str, news: ItemNews<'_>) {
+        // Of a fleet each machine would tell its own part.
+        if self.table.shared.is_some() {
+            return;
+        }
         let Some(place) = self.table.now().board.items.iter().position(|row| row.text == item) else {
             return;
         };
@@ -308,17 +352,17 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
     /// The exit code, once nothing is at work any more.
     fn end(&mut self) -> Result<Option<u8>, WorkersError> {
         let now = self.table.now();
-        let may_merge =
-            !self.is_merging_over && self.interrupts.count() < 2 && self.closing != Some(Closing::Cancelled);
         let is_busy = self.slots.iter().any(Option::is_some)
             || self.merging.is_some()
-            || may_merge && !offered(&now.board).is_empty();
+            || self.may_merge() && self.merges_on()
+            || self.has_to_tell();
         if is_busy {
             return Ok(None);
         }
         self.tell_news()?;
+        self.close_drained(&now);
         // What is done is done, whatever else was about to end it.
-        let closing = match (outlook(&now.board, moment()), self.closing.clone()) {
+        let closing = match (outlook(&now.board, self.table.moment()), self.closing.clone()) {
             (Outlook::Done, closing) if closing != Some(Closing::Cancelled) => ending::done(self.run, &now),
             (_, Some(closing)) => closing,
             (Outlook::Free | Outlook::Busy, None) => return Ok(None),
@@ -338,10 +382,14 @@ impl From<MergeError> for WorkersError {
     fn from(error: MergeError) -> WorkersError {
         match error {
             MergeError::Store(error) => WorkersError::Store(error),
+            MergeError::Board(error) => WorkersError::Board(error),
             other => WorkersError::NoMerger(other.to_string()),
         }
     }
 }
+
+/// How often what could not be merged is tried again, where others merge, too.
+const MERGE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// What a worker does once its item's run has ended; none for nothing.
 type Ended<'scope> = Result<Option<Slot<'scope>>, WorkersError>;

@@ -1,5 +1,6 @@
 //! How a parallel run stands, in lines.
 
+use crate::workers::shared::is_leased_by;
 use crate::workers::slot::{Slot, Stage};
 use crate::workers::table;
 use plimsoll_domain::RunState;
@@ -34,6 +35,9 @@ pub fn standing(project: &Project, run: &RunState) -> Result<Vec<String>, StoreE
         let name = item(&now, place);
         let work = &now.works[place];
         match &row.stage {
+            BoardStage::Leased { .. } if now.member.is_some() && is_leased_by(&now, place).is_none() => {
+                Some(format!("elsewhere: {name}"))
+            }
             BoardStage::Leased { .. } => {
                 let known = work.pid.map(|pid| Identity { pid, started: work.process_started });
                 let doing = match known.is_some_and(is_alive) {

@@ -1,16 +1,19 @@
 //! The record of a parallel run: outside the project, beside the run's ledger. What it says goes before what any folder says.
 
+use crate::workers::shared::{Shared, local_moment};
 use plimsoll_domain::RunId;
 use plimsoll_domain::workers::Workers;
-use plimsoll_store::{Durability, Project, StoreError, clock, disk, ledger};
+use plimsoll_policy::workers::Claim;
+use plimsoll_store::{Durability, Project, StoreError, disk, ledger};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The file, for the run's process alone: it holds the run's lock.
-#[derive(Debug)]
 pub(super) struct Table {
     path: PathBuf,
     now: Mutex<Workers>,
+    /// The board of which this is a picture, if others work on it, too.
+    pub(super) shared: Option<Shared>,
 }
 
 /// The record of a run; none if it has none.
@@ -31,6 +34,7 @@ impl Table {
     pub(super) fn open(
         project: &Project,
         run_id: &RunId,
+        shared: Option<Shared>,
         new: impl FnOnce() -> Result<Workers, StoreError>,
     ) -> Result<Table, StoreError> {
         let path =
@@ -38,7 +42,7 @@ impl Table {
         let known = load(project, run_id)?;
         let is_new = known.is_none();
         let now = known.map_or_else(new, Ok)?;
-        let table = Table { path, now: Mutex::new(now) };
+        let table = Table { path, now: Mutex::new(now), shared };
         if is_new {
             table.change(|_| ())?;
         }
@@ -52,6 +56,10 @@ impl Table {
         let answer = change(&mut next);
         disk::replace(&self.path, &serde_json::to_vec(&next).unwrap_or_default(), Durability::Durable)?;
         *now = next;
+        drop(now);
+        if let Some(shared) = &self.shared {
+            shared.wake();
+        }
         Ok(answer)
     }
 
@@ -65,12 +73,36 @@ impl Table {
         self.lock().clone()
     }
 
+    /// How many items there are.
+    pub(super) fn count(&self) -> usize {
+        self.lock().board.items.len()
+    }
+
+    /// Now, by the board's clock.
+    pub(super) fn moment(&self) -> u64 {
+        self.shared.as_ref().map_or_else(local_moment, Shared::moment)
+    }
+
+    /// Until when nothing is begun here, by this machine's clock.
+    pub(super) fn paused_until(&self) -> u64 {
+        let now = self.lock();
+        let (of_all, of_member) =
+            (now.board.paused_until, now.member.as_ref().map_or(0, |member| member.paused_until));
+        drop(now);
+        self.shared.as_ref().map_or(of_all, |shared| shared.of_machine(of_all)).max(of_member)
+    }
+
+    /// True while nothing is begun.
+    pub(super) fn is_paused(&self) -> bool {
+        local_moment() < self.paused_until()
+    }
+
+    /// False once an item that this machine worked on is somebody else's. What only this machine works on stays its own.
+    pub(super) fn is_held(&self, claim: Claim) -> bool {
+        self.shared.as_ref().is_none_or(|shared| shared.is_held(&self.now(), claim))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Workers> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The board's clock.
-pub(super) fn moment() -> u64 {
-    u64::try_from(clock::now().timestamp_millis()).unwrap_or_default()
 }

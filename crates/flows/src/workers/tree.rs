@@ -4,6 +4,7 @@
 use crate::workers::ground::{Ground, ITEM_PLAN};
 use plimsoll_domain::TodoList;
 use plimsoll_domain::todo::Item;
+use plimsoll_launcher::remote_repository::RemoteError;
 use plimsoll_launcher::worktree::WorktreeError;
 use plimsoll_launcher::{git, shell_with, worktree};
 use plimsoll_store::{Durability, Project, StoreError, disk, layout, ledger};
@@ -35,6 +36,8 @@ pub(super) enum TreeError {
     NotOurs,
     #[error("--setup failed: {0}")]
     Setup(String),
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
 }
 
 /// Where they are.
@@ -59,6 +62,8 @@ pub(super) struct Wanted {
     pub(super) plan: Item,
     /// True where the item's run goes on with the plan that it has.
     pub(super) keeps_plan: bool,
+    /// Why earlier work was not merged, whole, where that comes from elsewhere.
+    pub(super) refusal: Option<String>,
 }
 
 /// The folder of a run's worktrees; none without a home.
@@ -134,6 +139,9 @@ impl Trees {
         let project = self.project(&tree);
         self.copy_files(&project)?;
         self.write_plan(wanted)?;
+        if let Some(refusal) = &wanted.refusal {
+            disk::replace(&project.root().join(REFUSED), refusal.as_bytes(), Durability::Lazy)?;
+        }
         if !is_there {
             self.set_up(&project, wanted.worker, give_up)?;
         }

@@ -1,6 +1,7 @@
 //! Why an item goes back to its branch: in a line for its notes, and whole in a file that its next session reads.
 
 use super::NOTE;
+use plimsoll_domain::board::Stage;
 use plimsoll_domain::text::{clip, clip_middle, one_line};
 use plimsoll_domain::workers::Workers;
 use plimsoll_launcher::worktree;
@@ -45,7 +46,11 @@ impl Refusal {
         words: &str,
     ) -> Refusal {
         let beyond = &now.works[item].beyond;
-        let branch = now.branch(item, now.board.items[item].epoch);
+        // A fleet's branch is on the remote, its commits are here.
+        let branch = match (&now.member, &now.board.items[item].stage) {
+            (Some(_), Stage::Offered { commit }) => commit.clone(),
+            _ => now.branch(item, now.board.items[item].epoch),
+        };
         let ours = worktree::difference(repository, beyond, &branch, &[], DIFFERENCE);
         let theirs = worktree::difference(repository, beyond, onto, files, DIFFERENCE);
         let files = files.join(", ");
@@ -55,7 +60,7 @@ impl Refusal {
                 "it does not fit onto what others have merged meanwhile (conflict in {named}); its commits are {beyond}..{branch}"
             ),
             whole: format!(
-                "# Why this work was not merged\n\nIt conflicts with what has been merged meanwhile, in: {files}\n\nThis worktree begins at what has been merged. The earlier work on the item is on the branch {branch} (`git log -p {beyond}..{branch}`). Bring it over so that nothing of either side is lost.\n\n## What git said\n\n{words}\n\n## The earlier work on this item\n\n{ours}\n\n## What others have merged since it began, in these files\n\n{theirs}\n"
+                "# Why this work was not merged\n\nIt conflicts with what has been merged meanwhile, in: {files}\n\nThis worktree begins at what has been merged. The earlier work on the item is {branch} (`git log -p {beyond}..{branch}`). Bring it over so that nothing of either side is lost.\n\n## What git said\n\n{words}\n\n## The earlier work on this item\n\n{ours}\n\n## What others have merged since it began, in these files\n\n{theirs}\n"
             ),
         }
     }

@@ -1,24 +1,30 @@
 //! An item is taken, its worktree prepared and its run started; or it could not be done.
 
-use super::means::{Means, means};
+use super::means::{LEAST_USD, Means, means};
 use super::{Closing, STAGGER, Scheduler, followed};
 use crate::run::day;
 use crate::workers::board::item_plan;
 use crate::workers::child::{self, Start};
+use crate::workers::shared::{Reserved, Shared, SharedItem, WorkerNews, is_leased_by};
 use crate::workers::slot::{Slot, Stage};
-use crate::workers::table::moment;
-use crate::workers::tree::Wanted;
+use crate::workers::table::Table;
+use crate::workers::tree::{TreeError, Wanted};
 use crate::workers::{WorkersError, task_path};
+use plimsoll_domain::Status;
 use plimsoll_domain::journal::{JournalEvent, SentBack, WorkerBegan};
+use plimsoll_domain::workers::Word;
 use plimsoll_launcher::process::Identity;
 use plimsoll_launcher::worktree;
 use plimsoll_policy::workers::{Claim, Outlook, claim, fail, outlook, renew};
 use plimsoll_store::{Durability, state_file};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-impl<'scope> Scheduler<'scope, '_> {
+/// How often the shared board is asked for an item that others may have got by now.
+const CLAIM_INTERVAL: Duration = Duration::from_secs(2);
+
+impl<'scope, 'env> Scheduler<'scope, 'env> {
     /// True if a worker may begin now: then the next one waits.
     pub(super) fn takes_its_turn(&mut self, worker: usize) -> bool {
         if self.proven.contains(&worker) {
@@ -42,11 +48,16 @@ impl<'scope> Scheduler<'scope, '_> {
             begins_at: now.works[item].start.clone(),
             plan: item_plan(self.project, &now, item)?,
             keeps_plan: child::keeps_plan(&self.trees.project(&self.trees.of_item(item))),
+            refusal: None,
         };
         // No session is at work yet: the first Ctrl-C is enough.
-        let (trees, interrupts, cut) = (self.trees, self.interrupts.clone(), Arc::clone(&self.cut));
+        let (trees, table) = (self.trees, self.table);
+        let (interrupts, cut) = (self.interrupts.clone(), Arc::clone(&self.cut));
         let give_up = move || interrupts.count() > 0 || cut.load(Ordering::Relaxed);
-        let handle = self.scope.spawn(move || trees.prepare(&wanted, &give_up));
+        let handle = self.scope.spawn(move || match &table.shared {
+            Some(shared) => trees.prepare(&brought(table, shared, wanted, &give_up)?, &give_up),
+            None => trees.prepare(&wanted, &give_up),
+        });
         slot.stage = Stage::Preparing(handle);
         Ok(slot)
     }
@@ -69,7 +80,8 @@ impl<'scope> Scheduler<'scope, '_> {
         let at_work = self.slots.iter().flatten().filter(|slot| matches!(slot.stage, Stage::AtWork(_)));
         let others: Vec<usize> = at_work.map(|slot| slot.claim.item).collect();
         let today = day::left(self.project, self.run);
-        let (cost_usd, tokens, sessions) = match means(self.run, &now, item, &others, self.count(), today) {
+        let found = means(self.run, &now, item, &others, self.count(), today);
+        let (cost_usd, tokens, sessions) = match self.shared_means(&slot, found) {
             Means::Enough { cost_usd, tokens, sessions } => (cost_usd, tokens, sessions),
             Means::Later => {
                 self.is_short_since = Some(Instant::now());
@@ -96,9 +108,10 @@ impl<'scope> Scheduler<'scope, '_> {
             has_spans: self.options.has_spans,
             verify: &now.passed,
             task: &task,
-            sessions,
-            cost_usd,
-            tokens,
+            // Of its present run all counts, also what that had used in an earlier attempt.
+            sessions: sessions.saturating_add(now.works[item].counted.sessions),
+            cost_usd: cost_usd.map(|most| most + now.works[item].counted.cost_usd),
+            tokens: tokens.map(|most| most.saturating_add(now.works[item].counted.tokens)),
             output: &output,
             errors: &errors,
         };
@@ -154,6 +167,7 @@ impl<'scope> Scheduler<'scope, '_> {
             if let Some(head) = head {
                 workers.works[item].start = head;
             }
+            workers.tell(item, slot.claim.epoch, Word::Failed(reason.to_owned()));
             matches!(workers.board.items[item].stage, plimsoll_domain::board::Stage::Aside { .. })
         })?;
         let text = self.table.now().board.items[item].text.clone();
@@ -165,20 +179,28 @@ impl<'scope> Scheduler<'scope, '_> {
     pub(super) fn take_up(&mut self) -> Result<(), WorkersError> {
         let free = (0..self.count()).find(|place| self.slots[*place].is_none());
         let (Some(place), None) = (free, &self.closing) else { return Ok(()) };
-        if outlook(&self.table.now().board, moment()) != Outlook::Free || !self.takes_its_turn(place + 1) {
+        let moment = self.table.moment();
+        if self.table.is_paused() {
+            return Ok(());
+        }
+        if let Some(shared) = &self.table.shared {
+            return self.take_up_shared(shared, place);
+        }
+        if outlook(&self.table.now().board, moment) != Outlook::Free || !self.takes_its_turn(place + 1) {
             return Ok(());
         }
         let held: Vec<Claim> = self.slots.iter().flatten().map(|slot| slot.claim).collect();
         let target = self.table.now().target;
         let tip = worktree::end_of(&self.trees.ground.repository, &target).unwrap_or_default();
+        let goes_on = |item| child::goes_on_there(&self.trees.project(&self.trees.of_item(item)));
         let taken = self.table.change(|workers| {
             for held in held {
                 // One that is fenced has landed: its run is ended when it is tidied up.
-                let _ = renew(&mut workers.board, held, moment());
+                let _ = renew(&mut workers.board, held, moment);
             }
-            let claim = claim(&mut workers.board, &format!("worker {}", place + 1), moment())?;
+            let claim = claim(&mut workers.board, &format!("worker {}", place + 1), moment)?;
+            workers.count_before(claim.item, goes_on(claim.item));
             let work = &mut workers.works[claim.item];
-            work.before += std::mem::take(&mut work.now);
             work.worker = place + 1;
             work.pid = None;
             if work.start.is_empty() {
@@ -191,4 +213,114 @@ impl<'scope> Scheduler<'scope, '_> {
         self.slots[place] = Some(self.prepare(slot)?);
         Ok(())
     }
+
+    /// The same where others take items, too: what is seen here says when it is worth asking.
+    fn take_up_shared(&mut self, shared: &'env Shared, place: usize) -> Result<(), WorkersError> {
+        let now = self.table.now();
+        // An answer that was lost on its way has given it to us.
+        let is_at_work = |item: usize| self.slots.iter().flatten().any(|slot| slot.claim.item == item);
+        let lost = (0..now.board.items.len())
+            .find(|item| is_leased_by(&now, *item).is_some() && !is_at_work(*item))
+            .map(|item| Claim { item, epoch: now.board.items[item].epoch })
+            .filter(|claim| self.table.is_held(*claim));
+        let is_free = outlook(&now.board, self.table.moment()) == Outlook::Free;
+        let is_soon = self.claimed.is_some_and(|at| at.elapsed() < CLAIM_INTERVAL);
+        let may = shared.trouble().is_none() && {
+            let known = shared.known();
+            !known.is_draining && known.ended.is_none()
+        };
+        if !may || is_soon || lost.is_none() && !is_free || !self.takes_its_turn(place + 1) {
+            return Ok(());
+        }
+        self.claimed = Some(Instant::now());
+        let held: Vec<Claim> = self.slots.iter().flatten().map(|slot| slot.claim).collect();
+        let name = format!("{}/{}", now.member.unwrap_or_default().name, place + 1);
+        let taken = shared.ask(|board| {
+            // A machine that slept may find its own leases free: they are its own first.
+            for held in held {
+                let _ = board.renew(held);
+            }
+            match lost {
+                Some(lost) => {
+                    board.renew(lost)?;
+                    Ok(Some((lost, None)))
+                }
+                None => Ok(board.claim(&name)?.map(|(claim, item)| (claim, Some(item)))),
+            }
+        });
+        // What went wrong is noted, and looked at in each round.
+        let Ok(Some((claim, item))) = taken else { return Ok(()) };
+        self.claimed = None;
+        self.take(place, claim, item)
+    }
+
+    fn take(&mut self, place: usize, claim: Claim, item: Option<SharedItem>) -> Result<(), WorkersError> {
+        let goes_on = child::goes_on_there(&self.trees.project(&self.trees.of_item(claim.item)));
+        self.table.change(|workers| {
+            if let Some(item) = item {
+                let text = std::mem::take(&mut workers.board.items[claim.item].text);
+                workers.board.items[claim.item] = plimsoll_domain::board::BoardItem { text, ..item.row };
+                let work = &mut workers.works[claim.item];
+                (work.start, work.beyond, work.answered) = (item.start, item.beyond, item.answered);
+            }
+            workers.count_before(claim.item, goes_on);
+            let work = &mut workers.works[claim.item];
+            (work.worker, work.epoch, work.pid) = (place + 1, claim.epoch, None);
+        })?;
+        let slot = Slot { worker: place + 1, claim, stage: Stage::Waiting, asked: 0, percent: None };
+        self.slots[place] = Some(self.prepare(slot)?);
+        Ok(())
+    }
+
+    /// What a run may use, with what all machines together may spend.
+    fn shared_means(&mut self, slot: &Slot<'_>, found: Means) -> Means {
+        let (Some(shared), Means::Enough { cost_usd, tokens, sessions }) = (&self.table.shared, &found)
+        else {
+            return found;
+        };
+        let now = self.table.now();
+        let used = now.works[slot.claim.item].now.cost_usd;
+        let news = WorkerNews {
+            worker: slot.worker,
+            item: Some(slot.claim.item),
+            cost_usd: now.cost_of_worker(slot.worker),
+            ..WorkerNews::default()
+        };
+        let (cost_usd, tokens, sessions) = (*cost_usd, *tokens, *sessions);
+        match shared.ask(|board| board.reserve(&news, LEAST_USD)) {
+            Ok(Reserved::Unlimited) => found,
+            Ok(Reserved::Share(share)) => {
+                let share = used + share;
+                Means::Enough {
+                    cost_usd: Some(cost_usd.map_or(share, |most| most.min(share))),
+                    tokens,
+                    sessions,
+                }
+            }
+            Ok(Reserved::Nothing(spent, most)) => {
+                Means::None(Status::Budget, format!("${spent:.2} of ${most:.2} spent by the whole fleet"))
+            }
+            Ok(Reserved::Later) | Err(_) => Means::Later,
+        }
+    }
+}
+
+/// What an item begins at, with what its earlier sessions have left: others may have pushed it.
+fn brought(
+    table: &Table,
+    shared: &Shared,
+    mut wanted: Wanted,
+    give_up: &dyn Fn() -> bool,
+) -> Result<Wanted, TreeError> {
+    let tip = shared.target.fetch_with(&[wanted.item], give_up)?;
+    if wanted.begins_at.is_empty() {
+        wanted.begins_at.clone_from(&tip);
+        table.change(|workers| {
+            let work = &mut workers.works[wanted.item];
+            (work.start, work.beyond) = (tip.clone(), tip);
+        })?;
+    }
+    wanted.plan.notes.extend(shared.target.notes(wanted.item));
+    wanted.refusal = shared.target.refusal(wanted.item);
+    Ok(wanted)
 }

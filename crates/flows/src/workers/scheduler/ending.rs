@@ -74,6 +74,7 @@ pub(super) fn stuck(now: &Workers) -> Closing {
 impl Scheduler<'_, '_> {
     /// Writes down how the run ends, and says where its work is.
     pub(super) fn finish(&mut self, closing: Closing) -> Result<u8, WorkersError> {
+        self.leave_fleet()?;
         show(self.project, self.run, self.table)?;
         let tree = self.trees.of_merger();
         if disk::exists(&tree) {
@@ -97,7 +98,7 @@ impl Scheduler<'_, '_> {
     }
 
     fn paused_until(&self) -> Option<plimsoll_domain::Timestamp> {
-        let until = clock::at(self.table.now().board.paused_until / 1_000)?;
+        let until = clock::at(self.table.paused_until() / 1_000)?;
         (until > clock::now()).then(|| clock::stamp(until))
     }
 

@@ -4,7 +4,7 @@ use plimsoll_domain::workers::Workers;
 use plimsoll_domain::{RunState, Status};
 
 /// Less than this begins no session.
-const LEAST_USD: f64 = 0.01;
+pub(super) const LEAST_USD: f64 = 0.01;
 
 /// What there is.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,19 +9,21 @@ use crate::workers::WorkersError;
 use crate::workers::board::show;
 use crate::workers::child::{self, Outcome};
 use crate::workers::records;
+use crate::workers::shared::local_moment;
 use crate::workers::slot::{Slot, Stage};
 use plimsoll_domain::board::{Aside, Stage as BoardStage};
 use plimsoll_domain::journal::{JournalEvent, WorkerEnded};
 use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::verdict::PauseKind;
-use plimsoll_domain::workers::Workers;
+use plimsoll_domain::workers::{Word, Workers};
 use plimsoll_domain::{Exit, Status, Verdict};
 use plimsoll_launcher::branch::{Head, head};
 use plimsoll_launcher::wip::{Repository, Wip, commit_wip};
 use plimsoll_launcher::{git, worktree};
-use plimsoll_policy::workers::{offer, pause, set_aside};
+use plimsoll_policy::workers::{Claim, give_back, offer, pause, set_aside};
 use plimsoll_store::{Durability, clock, state_file};
+use std::time::Duration;
 
 /// Why the work of a run that is done cannot be taken.
 #[derive(Debug, thiserror::Error)]
@@ -50,8 +52,15 @@ impl<'scope> Scheduler<'scope, '_> {
         let earlier = self.table.now().works[item].earlier_run.clone();
         let outcome = child::outcome(&project, &earlier, exit, &errors);
         let used = child::used(&project, &earlier);
-        self.table.change(|workers| workers.works[item].now = used)?;
+        self.table.change(|workers| {
+            let work = &mut workers.works[item];
+            work.now = used.beyond(work.counted);
+        })?;
         self.tell_end(&slot, &outcome)?;
+        if !self.table.is_held(slot.claim) {
+            self.keep(&slot)?;
+            return Ok(None);
+        }
         let rest = match outcome {
             Outcome::Done => self.offer(&slot).map(|()| None),
             Outcome::Question(question) => self.ask(&slot, question).map(|()| None),
@@ -62,14 +71,14 @@ impl<'scope> Scheduler<'scope, '_> {
             // There may be more of it once others have ended.
             Outcome::Budget => Ok(Some(Slot { stage: Stage::Waiting, ..slot })),
             Outcome::OutOfTime => {
-                self.close(item, Closing::Stop(Status::Deadline, "the deadline has come".to_owned()))
+                self.close(&slot, Closing::Stop(Status::Deadline, "the deadline has come".to_owned()))
             }
             Outcome::OutOfSessions => Ok(Some(Slot { stage: Stage::Waiting, ..slot })),
-            Outcome::Fatal(reason) => self.close(item, Closing::Stop(Status::FatalError, reason)),
+            Outcome::Fatal(reason) => self.close(&slot, Closing::Stop(Status::FatalError, reason)),
             // By us: the item stays its worker's, and the next `--resume` goes on with it.
-            Outcome::Interrupted if self.closing.is_some() => Ok(None),
+            Outcome::Interrupted if self.closing.is_some() => self.leave(&slot).map(|()| None),
             Outcome::Interrupted => Ok(Some(Slot { stage: Stage::Waiting, ..slot })),
-            Outcome::Failed(_) if self.closing.is_some() => Ok(None),
+            Outcome::Failed(_) if self.closing.is_some() => self.leave(&slot).map(|()| None),
             Outcome::Failed(reason) => self.failed(&slot, &reason).map(|()| None),
         };
         show(self.project, self.run, self.table)?;
@@ -77,10 +86,41 @@ impl<'scope> Scheduler<'scope, '_> {
     }
 
     /// Nothing new begins any more. Once the user has repaired what it was, the item's run goes on.
-    fn close(&mut self, item: usize, closing: Closing) -> Ended<'scope> {
-        self.table.change(|workers| workers.works[item].pid = None)?;
+    fn close(&mut self, slot: &Slot<'_>, closing: Closing) -> Ended<'scope> {
+        self.table.change(|workers| workers.works[slot.claim.item].pid = None)?;
         self.closing.get_or_insert(closing);
+        self.leave(slot)?;
         Ok(None)
+    }
+
+    /// Nobody works on the item any more, and it is not done. On this machine alone it stays its worker's; where others could, it
+    /// goes back, and the next one begins at what was done.
+    pub(super) fn leave(&mut self, slot: &Slot<'_>) -> Result<(), WorkersError> {
+        self.hand_over(slot, Word::GivenBack)
+    }
+
+    /// Somebody else has the item by now: what was done here is kept on its own branch.
+    pub(super) fn keep(&mut self, slot: &Slot<'_>) -> Result<(), WorkersError> {
+        self.hand_over(slot, Word::Kept)
+    }
+
+    fn hand_over(&mut self, slot: &Slot<'_>, word: Word) -> Result<(), WorkersError> {
+        if self.table.shared.is_none() {
+            return Ok(());
+        }
+        let done = self.work_of(slot).ok();
+        let Claim { item, epoch } = slot.claim;
+        self.table.change(|workers| {
+            workers.works[item].pid = None;
+            if let Some(done) = done {
+                workers.works[item].start = done;
+            }
+            if word == Word::GivenBack {
+                let _ = give_back(&mut workers.board, slot.claim);
+            }
+            workers.tell(item, epoch, word);
+        })?;
+        Ok(())
     }
 
     fn tell_end(&mut self, slot: &Slot<'_>, outcome: &Outcome) -> Result<(), WorkersError> {
@@ -116,6 +156,10 @@ impl<'scope> Scheduler<'scope, '_> {
                     workers.works[slot.claim.item].pid = None;
                     // Fenced: it has landed meanwhile.
                     let _ = offer(&mut workers.board, slot.claim, &commit);
+                    if workers.member.is_some() {
+                        workers.works[slot.claim.item].start = commit;
+                    }
+                    workers.tell(slot.claim.item, slot.claim.epoch, Word::Offered);
                 })?;
                 self.learn_cost(slot)
             }
@@ -169,13 +213,18 @@ impl<'scope> Scheduler<'scope, '_> {
     /// The item waits for the user.
     fn ask(&mut self, slot: &Slot<'_>, question: String) -> Result<(), WorkersError> {
         let item = slot.claim.item;
+        // Another machine may go on with it.
+        let done = self.table.shared.as_ref().and_then(|_| self.work_of(slot).ok());
         self.table.change(|workers| {
             workers.works[item].pid = None;
             // What it has done so far is where it goes on.
             let _ = set_aside(&mut workers.board, slot.claim, Aside::Question(question.clone()));
         })?;
-        let head = git::head(&self.trees.of_item(item));
-        self.table.change(|workers| workers.works[item].start = head.unwrap_or_default())?;
+        let head = done.or_else(|| git::head(&self.trees.of_item(item)));
+        self.table.change(|workers| {
+            workers.works[item].start = head.unwrap_or_default();
+            workers.tell(item, slot.claim.epoch, Word::Asked(plimsoll_secrets::without(&question)));
+        })?;
         show(self.project, self.run, self.table)?;
         let text = self.table.now().board.items[item].text.clone();
         let asked = OpenQuestion { item: text, question, iteration: 0, told: true };
@@ -207,14 +256,24 @@ impl<'scope> Scheduler<'scope, '_> {
         pauses: u32,
     ) -> Result<Slot<'scope>, WorkersError> {
         self.proven.clear();
-        let is_new = end > self.table.now().board.paused_until;
+        let is_new = end > self.table.paused_until();
         let is_of_day = day::is_spent(self.project, self.run).is_some() || kind == PauseKind::Quota;
+        let of_board = self.table.shared.as_ref().map_or(end, |shared| shared.of_board(end));
         self.table.change(|workers| {
-            pause(&mut workers.board, end);
+            match &mut workers.member {
+                // What this machine's user may spend on a day holds up nobody else.
+                Some(member) if is_of_day => member.paused_until = member.paused_until.max(end),
+                _ => pause(&mut workers.board, of_board),
+            }
             if is_new {
                 workers.waits_for_next_day = is_of_day;
             }
         })?;
+        if let (Some(shared), false) = (&self.table.shared, is_of_day) {
+            // By length: the clocks differ. Where the board is away, others meet the limit themselves.
+            let length = Duration::from_millis(end.saturating_sub(local_moment()));
+            let _ = shared.ask(|board| board.pause(length));
+        }
         if !self.options.wait {
             self.closing.get_or_insert(Closing::Pause(kind, reason.to_owned()));
         } else if is_new && let Some(until) = clock::at(end / 1_000) {
@@ -272,10 +331,12 @@ impl<'scope> Scheduler<'scope, '_> {
     /// was done anew after a conflict may have lost a line.
     fn remove_branches(&self, now: &Workers, item: usize) {
         let repository = &self.trees.ground.repository;
+        let of_run = || now.target.clone();
+        let target = self.table.shared.as_ref().map_or_else(of_run, |shared| shared.target.reference());
         for epoch in 1..=now.board.items[item].epoch {
             let branch = now.branch(item, epoch);
             let Some(end) = worktree::end_of(repository, &branch) else { continue };
-            if epoch == now.board.items[item].epoch || worktree::is_all_on(repository, &now.target, &branch) {
+            if epoch == now.board.items[item].epoch || worktree::is_all_on(repository, &target, &branch) {
                 worktree::remove_branch(repository, &branch, &end);
             }
         }

@@ -20,9 +20,11 @@ impl<'scope> Scheduler<'scope, '_> {
             self.looked = Some(Instant::now());
             self.look_at_files()?;
         }
-        let is_cancelled = self.closing == Some(Closing::Cancelled);
-        self.cut.fetch_or(is_cancelled, Ordering::Relaxed);
-        let times = if interrupts >= 2 || is_cancelled { 2 } else { usize::from(self.closing.is_some()) };
+        self.hear_fleet();
+        self.end_fenced();
+        self.cut.fetch_or(self.ends_at_once(), Ordering::Relaxed);
+        let times =
+            if interrupts >= 2 || self.ends_at_once() { 2 } else { usize::from(self.closing.is_some()) };
         self.slots.iter_mut().flatten().for_each(|slot| slot.ask_to_end(times));
         Ok(())
     }
@@ -36,10 +38,12 @@ impl<'scope> Scheduler<'scope, '_> {
             let is_at_work = slot.process().is_some();
             self.table.touch(|workers| {
                 if is_at_work {
-                    workers.works[slot.claim.item].now = used;
+                    let work = &mut workers.works[slot.claim.item];
+                    work.now = used.beyond(work.counted);
                 }
             });
         }
+        self.tell_pulse();
         let gone = || StartError::NoRun(self.project.root().display().to_string());
         let state = state_file::load(self.project, Some(&self.run.run_id))?.ok_or_else(gone)?;
         if state.lifecycle.status() == Status::Cancelled {

@@ -7,6 +7,7 @@ use crate::workers::WorkersError;
 use crate::workers::board::show;
 use crate::workers::child;
 use crate::workers::merger::MergeError;
+use crate::workers::shared::is_leased_by;
 use crate::workers::slot::{Slot, Stage};
 use plimsoll_domain::workers::Workers;
 use plimsoll_policy::workers::Claim;
@@ -46,12 +47,26 @@ impl<'scope> Scheduler<'scope, '_> {
         let leased = |row: &plimsoll_domain::board::BoardItem| {
             matches!(row.stage, plimsoll_domain::board::Stage::Leased { .. })
         };
-        for (item, row) in now.board.items.iter().enumerate().filter(|(_, row)| leased(row)) {
-            let place = now.works[item].worker.saturating_sub(1);
+        let is_here = |item: usize| match &self.table.shared {
+            None => true,
+            // What is somebody else's by now, and still at work here, is ended.
+            Some(_) => is_leased_by(&now, item).is_some() || now.works[item].pid.is_some(),
+        };
+        let found = now.board.items.iter().enumerate();
+        let found: Vec<_> = found
+            .filter(|(item, row)| (leased(row) || self.table.shared.is_some()) && is_here(*item))
+            .collect();
+        for (item, row) in found {
+            let mut place = now.works[item].worker.saturating_sub(1);
+            if self.slots.get(place).is_some_and(Option::is_some) {
+                place = self.slots.len();
+            }
             if self.slots.len() <= place {
                 self.slots.resize_with(place + 1, || None);
             }
-            let claim = Claim { item, epoch: row.epoch };
+            // What was somebody else's meanwhile was ours with an earlier epoch.
+            let is_ours = self.table.shared.is_none() || is_leased_by(&now, item).is_some();
+            let claim = Claim { item, epoch: if is_ours { row.epoch } else { now.works[item].epoch } };
             let slot = Slot { worker: place + 1, claim, stage: Stage::Waiting, asked: 0, percent: None };
             let kept = self.recover_one(slot, &now)?;
             self.slots[place] = kept;
@@ -74,6 +89,10 @@ impl<'scope> Scheduler<'scope, '_> {
             }
             slot.stage = Stage::AtWork(client);
             return Ok(Some(slot));
+        }
+        if !self.table.is_held(slot.claim) {
+            self.table.change(|workers| workers.works[slot.claim.item].pid = None)?;
+            return Ok(None);
         }
         let work = &now.works[slot.claim.item];
         if child::is_over(&project, &work.earlier_run) && work.pid.is_some() {

@@ -1,0 +1,120 @@
+//! What a parallel run heeds whose board it shares with other machines.
+
+use super::{Closing, Scheduler, WorkersError};
+use crate::workers::shared::{Ended, Trouble, WorkerNews};
+use crate::workers::slot::Stage;
+use plimsoll_domain::Status;
+use plimsoll_domain::board::Stage as BoardStage;
+use plimsoll_domain::text::counted;
+use plimsoll_domain::verdict::PauseKind;
+use plimsoll_domain::workers::Workers;
+use plimsoll_policy::workers::{Outlook, outlook};
+use plimsoll_store::state_file;
+
+impl Scheduler<'_, '_> {
+    /// Orders of the fleet, and whether it can be heard.
+    pub(super) fn hear_fleet(&mut self) {
+        let Some(shared) = &self.table.shared else { return };
+        let ended = shared.known().ended;
+        let closing = match (ended, shared.trouble()) {
+            (Some(Ended::Stopped), _) => {
+                Some(Closing::Stop(Status::Cancelled, "the fleet was stopped".to_owned()))
+            }
+            (_, Some(Trouble::Fault(why))) => Some(Closing::Pause(PauseKind::Fault, why)),
+            (_, Some(Trouble::Away(long, why))) if long >= shared.patience => {
+                Some(Closing::Pause(PauseKind::Fault, format!("waited for {} s: {why}", long.as_secs())))
+            }
+            (Some(Ended::Done) | None, _) => None,
+        };
+        // Nothing is told about work that is over: only being stopped comes before what closes it anyway.
+        match closing {
+            Some(stop @ Closing::Stop(..)) => self.closing = Some(stop),
+            Some(pause) => _ = self.closing.get_or_insert(pause),
+            None => {}
+        }
+    }
+
+    /// What the thread that keeps the leases says of the workers.
+    pub(super) fn tell_pulse(&self) {
+        let Some(shared) = &self.table.shared else { return };
+        let now = self.table.now();
+        let news = (1..=self.count().max(self.slots.len())).map(|worker| {
+            let slot = self.slots.get(worker - 1).and_then(Option::as_ref);
+            let is_at_work = slot.is_some_and(|slot| matches!(slot.stage, Stage::AtWork(_)));
+            let project = slot.map(|slot| self.trees.project(&self.trees.of_item(slot.claim.item)));
+            let state = project
+                .as_ref()
+                .filter(|_| is_at_work)
+                .and_then(|project| state_file::load_without_history(project, None).ok().flatten());
+            WorkerNews {
+                worker,
+                item: slot.map(|slot| slot.claim.item),
+                session: state
+                    .and_then(|state| state.session_id)
+                    .map(|id| id.to_string())
+                    .unwrap_or_default(),
+                percent: slot.filter(|_| is_at_work).and_then(|slot| slot.percent),
+                cost_usd: now.cost_of_worker(worker),
+            }
+        });
+        let news = news.collect();
+        let mut known = shared.known();
+        known.held = self.slots.iter().flatten().map(|slot| slot.claim).collect();
+        known.news = news;
+        if self.merging.is_none() {
+            known.merger = None;
+        }
+    }
+
+    /// Ends what works on an item that is somebody else's by now: its own group, and nothing else.
+    pub(super) fn end_fenced(&mut self) {
+        if self.table.shared.is_none() {
+            return;
+        }
+        for slot in self.slots.iter_mut().flatten() {
+            if !self.table.is_held(slot.claim) {
+                slot.ask_to_end(2);
+            }
+        }
+    }
+
+    /// True while the board has still to be told something, and may hear it.
+    pub(super) fn has_to_tell(&self) -> bool {
+        let Some(shared) = &self.table.shared else { return false };
+        let has_letters = self.table.now().member.is_some_and(|member| !member.outbox.is_empty());
+        has_letters && shared.trouble().is_none() && self.interrupts.count() < 2
+    }
+
+    /// True if what waits to be merged is this machine's to wait for: once it closes, another that is at it goes on alone.
+    pub(super) fn merges_on(&self) -> bool {
+        let Some(shared) = &self.table.shared else { return true };
+        let now = self.table.now();
+        let name = now.member.unwrap_or_default().name;
+        let is_others = now.board.merger.holds(shared.moment()) && now.board.merger.holder != name;
+        shared.trouble().is_none() && !(self.closing.is_some() && is_others)
+    }
+
+    /// A fleet that drains: what was begun here is over.
+    pub(super) fn close_drained(&mut self, now: &Workers) {
+        let Some(shared) = &self.table.shared else { return };
+        let is_done = outlook(&now.board, self.table.moment()) == Outlook::Done;
+        if shared.known().is_draining && !is_done && self.closing.is_none() {
+            let merged = now.board.items.iter().filter(|row| row.stage == BoardStage::Merged).count();
+            let words =
+                format!("the fleet drains: {merged} of {} merged", counted(now.board.items.len(), "item"));
+            self.closing = Some(Closing::Stop(Status::Completed, words));
+        }
+    }
+
+    /// Says to the fleet how this machine leaves it.
+    pub(super) fn leave_fleet(&self) -> Result<(), WorkersError> {
+        let Some(shared) = &self.table.shared else { return Ok(()) };
+        if outlook(&self.table.now().board, self.table.moment()) == Outlook::Done {
+            let _ = shared.ask(|board| board.end());
+        }
+        if let Some(merger) = shared.known().merger.take() {
+            let _ = shared.ask(|board| board.step_down(merger));
+        }
+        Ok(())
+    }
+}

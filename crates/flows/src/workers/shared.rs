@@ -1,0 +1,304 @@
+//! A board that several machines share: what is asked of it, and what this machine knows of it meanwhile.
+//!
+//! The record of this machine ([`super::table`]) mirrors it, so that everything that looks at a parallel run finds what it knows.
+//! What becomes of an item here is written into the record first, as a letter ([`plimsoll_domain::workers::Letter`]), and told once
+//! its branch is on the remote ([`courier`]): the board may be away, and this process may be killed. Repeated, a letter is
+//! fenced. Claims and all that a merger does are said at once, or not done.
+
+mod courier;
+mod pulse;
+mod target;
+
+pub(super) use courier::carry;
+pub(super) use pulse::{beat, look};
+pub use target::RemoteTarget;
+
+use plimsoll_domain::board::{Board, BoardItem, Moment, Stage};
+use plimsoll_domain::workers::{Letter, Workers};
+use plimsoll_policy::workers::Claim;
+use plimsoll_store::clock;
+use std::collections::BTreeSet;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Why the shared board did not do it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BoardError {
+    /// Somebody else has it.
+    #[error("somebody else has taken it over meanwhile")]
+    Fenced,
+    /// It cannot be reached; waiting may help.
+    #[error("{0}")]
+    Away(String),
+    /// It will not, however often it is asked.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// An item as the shared board has it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SharedItem {
+    /// Its row.
+    pub row: BoardItem,
+    /// Where the next attempt begins; empty for the target's end.
+    pub start: String,
+    /// Its own commits are those beyond this one.
+    pub beyond: String,
+    /// Its last question and the user's answer.
+    pub answered: Option<(String, String)>,
+}
+
+/// The shared board at one moment.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Look {
+    /// By the board's clock.
+    pub now: Moment,
+    /// What holds for all; without items.
+    pub whole: Board,
+    /// The items that are not merged, by their places.
+    pub items: Vec<(usize, SharedItem)>,
+    /// Verify commands that have passed on the target.
+    pub passed: Vec<String>,
+    /// Nothing new is begun.
+    pub is_draining: bool,
+    /// Why it is over.
+    pub ended: Option<Ended>,
+}
+
+/// Why a fleet is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Everything is merged.
+    Done,
+    /// Somebody stopped it.
+    Stopped,
+}
+
+/// What a worker may still spend of what the plan may.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Reserved {
+    /// The plan has no limit.
+    Unlimited,
+    /// So many dollars.
+    Share(f64),
+    /// The rest is others' until they end.
+    Later,
+    /// Nothing is left: so much of so much is spent.
+    Nothing(f64, f64),
+}
+
+/// What a worker says of itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct WorkerNews {
+    /// From 1, on this machine.
+    pub worker: usize,
+    /// At work on this item.
+    pub item: Option<usize>,
+    /// The session.
+    pub session: String,
+    /// How full it is.
+    pub percent: Option<u64>,
+    /// What it has cost from its beginning on.
+    pub cost_usd: f64,
+}
+
+/// What is asked of a shared board. Its moments are by its own clock.
+pub trait SharedBoard: Send {
+    /// How it is now.
+    fn look(&mut self) -> Result<Look, BoardError>;
+    /// The first item that this worker can begin, with how it is.
+    fn claim(&mut self, worker: &str) -> Result<Option<(Claim, SharedItem)>, BoardError>;
+    /// Keeps an item for its worker.
+    fn renew(&mut self, claim: Claim) -> Result<(), BoardError>;
+    /// Takes what has become of an item.
+    fn tell(&mut self, letter: &Letter) -> Result<(), BoardError>;
+    /// Holds everything for so long.
+    fn pause(&mut self, length: Duration) -> Result<(), BoardError>;
+    /// Makes one merger of several.
+    fn become_merger(&mut self, name: &str) -> Result<Option<u64>, BoardError>;
+    /// Keeps the merger's lease.
+    fn renew_merger(&mut self, merger: u64) -> Result<(), BoardError>;
+    /// Lets another be the merger.
+    fn step_down(&mut self, merger: u64) -> Result<(), BoardError>;
+    /// Writes down the commit by which an item is about to land.
+    fn land(&mut self, merger: u64, item: usize, commit: &str) -> Result<(), BoardError>;
+    /// Gives an offered item back, with why and with where its next attempt begins.
+    fn refuse(&mut self, merger: u64, item: usize, note: &str, start: (&str, &str))
+    -> Result<(), BoardError>;
+    /// Counts as merged what is in the target.
+    fn settle(&mut self, is_in_target: &dyn Fn(&str) -> bool) -> Result<Vec<usize>, BoardError>;
+    /// Keeps which verify commands have passed on the target.
+    fn note_passed(&mut self, commands: &[String]) -> Result<(), BoardError>;
+    /// Keeps what a worker says of itself, and sets aside what it may spend next, of what is left for all.
+    fn reserve(&mut self, news: &WorkerNews, least_usd: f64) -> Result<Reserved, BoardError>;
+    /// Keeps what a worker says of itself.
+    fn report(&mut self, news: &WorkerNews) -> Result<(), BoardError>;
+    /// Says that everything is merged.
+    fn end(&mut self) -> Result<(), BoardError>;
+}
+
+/// The shared board of a parallel run.
+pub(super) struct Shared {
+    board: Mutex<Box<dyn SharedBoard>>,
+    /// A second way to it: what keeps leases waits for nothing else.
+    pulse: Mutex<Box<dyn SharedBoard>>,
+    pub(super) target: RemoteTarget,
+    /// How long this machine waits for a board or a remote that is away.
+    pub(super) patience: Duration,
+    known: Mutex<Known>,
+    woken: Condvar,
+}
+
+/// What this machine knows beside its record.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// The board's clock before this machine's, in milliseconds.
+    ahead: i64,
+    /// True once it has been looked at.
+    pub(super) is_draining: bool,
+    pub(super) ended: Option<Ended>,
+    /// One more with each change from here: a look that began before it is out of date.
+    changes: u64,
+    /// Claims that are no longer ours.
+    fenced: BTreeSet<(usize, u64)>,
+    /// What leases are kept for.
+    pub(super) held: Vec<Claim>,
+    pub(super) merger: Option<u64>,
+    pub(super) news: Vec<WorkerNews>,
+    /// Since when it has been away.
+    board_away: Option<(Instant, String)>,
+    remote_away: Option<(Instant, String)>,
+    /// What no waiting helps against.
+    fault: Option<String>,
+}
+
+/// How long nothing could be told, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// It may pass.
+    Away(Duration, String),
+    /// It will not.
+    Fault(String),
+}
+
+impl Shared {
+    pub(super) fn new(
+        board: Box<dyn SharedBoard>,
+        pulse: Box<dyn SharedBoard>,
+        target: RemoteTarget,
+        patience: Duration,
+    ) -> Shared {
+        Shared {
+            board: Mutex::new(board),
+            pulse: Mutex::new(pulse),
+            target,
+            patience,
+            known: Mutex::default(),
+            woken: Condvar::new(),
+        }
+    }
+
+    pub(super) fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the board, and notes whether it answers.
+    pub(super) fn ask<T>(
+        &self,
+        question: impl FnOnce(&mut dyn SharedBoard) -> Result<T, BoardError>,
+    ) -> Result<T, BoardError> {
+        let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = question(board.as_mut());
+        drop(board);
+        self.heard(&answer);
+        answer
+    }
+
+    /// The same by the second way.
+    fn ask_beside<T>(
+        &self,
+        question: impl FnOnce(&mut dyn SharedBoard) -> Result<T, BoardError>,
+    ) -> Result<T, BoardError> {
+        let mut board = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = question(board.as_mut());
+        drop(board);
+        self.heard(&answer);
+        answer
+    }
+
+    fn heard<T>(&self, answer: &Result<T, BoardError>) {
+        let mut known = self.known();
+        match answer {
+            Ok(_) | Err(BoardError::Fenced) => known.board_away = None,
+            Err(BoardError::Away(why)) => {
+                let since = known.board_away.as_ref().map_or_else(Instant::now, |(since, _)| *since);
+                known.board_away = Some((since, why.clone()));
+            }
+            Err(BoardError::Refused(why)) => _ = known.fault.get_or_insert_with(|| why.clone()),
+        }
+    }
+
+    /// Notes whether the remote answers.
+    pub(super) fn heard_of_remote(&self, why: Option<String>) {
+        let mut known = self.known();
+        let since = known.remote_away.as_ref().map_or_else(Instant::now, |(since, _)| *since);
+        known.remote_away = why.map(|why| (since, why));
+    }
+
+    /// What keeps this machine from telling and claiming.
+    pub(super) fn trouble(&self) -> Option<Trouble> {
+        let known = self.known();
+        let fault = known.fault.clone().map(Trouble::Fault);
+        let away = [&known.board_away, &known.remote_away].into_iter().flatten();
+        let longest = away.max_by_key(|(since, _)| since.elapsed());
+        fault.or_else(|| longest.map(|(since, why)| Trouble::Away(since.elapsed(), why.clone())))
+    }
+
+    /// Now, by the board's clock.
+    pub(super) fn moment(&self) -> Moment {
+        self.of_board(local_moment())
+    }
+
+    /// A moment of this machine by the board's clock.
+    pub(super) fn of_board(&self, moment: Moment) -> Moment {
+        moment.saturating_add_signed(self.known().ahead)
+    }
+
+    /// A moment of the board by this machine's clock.
+    pub(super) fn of_machine(&self, moment: Moment) -> Moment {
+        moment.saturating_add_signed(self.known().ahead.saturating_neg())
+    }
+
+    /// True while an item is this machine's.
+    pub(super) fn is_held(&self, workers: &Workers, claim: Claim) -> bool {
+        !self.known().fenced.contains(&(claim.item, claim.epoch))
+            && is_leased_by(workers, claim.item) == Some(claim.epoch)
+    }
+
+    /// Something was changed from here, and there may be something to tell.
+    pub(super) fn wake(&self) {
+        self.known().changes += 1;
+        self.woken.notify_all();
+    }
+
+    /// Waits so long, or until something was changed from here.
+    fn doze(&self, most: Duration) {
+        let known = self.known();
+        let before = known.changes;
+        let _ = self.woken.wait_timeout_while(known, most, |known| known.changes == before);
+    }
+}
+
+/// With which epoch this machine holds an item, if it does.
+pub(super) fn is_leased_by(workers: &Workers, item: usize) -> Option<u64> {
+    let name = &workers.member.as_ref()?.name;
+    let row = workers.board.items.get(item)?;
+    let Stage::Leased { lease } = &row.stage else { return None };
+    let is_ours = lease.holder.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('/'));
+    is_ours.then_some(row.epoch)
+}
+
+/// Now, by this machine's clock.
+pub(super) fn local_moment() -> Moment {
+    u64::try_from(clock::now().timestamp_millis()).unwrap_or_default()
+}

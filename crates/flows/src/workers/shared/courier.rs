@@ -1,0 +1,81 @@
+//! Tells the shared board what the record has for it: first the branch is pushed, then the letter is said. By a thread of its own,
+//! for pushes take long and the board may be away.
+
+use super::{BoardError, Shared};
+use crate::workers::table::Table;
+use plimsoll_domain::workers::{Letter, Word};
+use plimsoll_launcher::remote_repository::RemoteError;
+use plimsoll_store::StoreError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How often what was not heard is said again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Until it is told to end. `notes` has what the sessions of an item noted below it.
+pub(in super::super) fn carry(
+    table: &Table,
+    shared: &Shared,
+    ends: &AtomicBool,
+    give_up: &dyn Fn() -> bool,
+    notes: &dyn Fn(usize) -> Vec<String>,
+) {
+    while !ends.load(Ordering::Relaxed) {
+        let first = table.now().member.and_then(|member| member.outbox.into_iter().next());
+        let Some(letter) = first else {
+            shared.doze(RETRY_INTERVAL);
+            continue;
+        };
+        match deliver(table, shared, &letter, give_up, notes) {
+            Ok(true) => {}
+            Ok(false) => std::thread::sleep(RETRY_INTERVAL),
+            Err(error) => shared.heard::<()>(&Err(BoardError::Refused(error.to_string()))),
+        }
+    }
+}
+
+/// True once it is heard, or need not be any more.
+fn deliver(
+    table: &Table,
+    shared: &Shared,
+    letter: &Letter,
+    give_up: &dyn Fn() -> bool,
+    notes: &dyn Fn(usize) -> Vec<String>,
+) -> Result<bool, StoreError> {
+    let branch = table.now().branch(letter.item, letter.epoch);
+    let told = if letter.word == Word::Offered { notes(letter.item) } else { Vec::new() };
+    // What the target has need not be pushed.
+    if letter.start != letter.beyond {
+        match shared.target.push_work(letter, &branch, &told, give_up) {
+            Ok(()) => shared.heard_of_remote(None),
+            Err(RemoteError::GivenUp) => return Ok(false),
+            Err(RemoteError::Rejected(why)) => {
+                let why = format!("the remote rejects the branch {branch}: {why}");
+                shared.heard::<()>(&Err(BoardError::Refused(why)));
+                return Ok(false);
+            }
+            Err(error) => {
+                shared.heard_of_remote(Some(error.to_string()));
+                return Ok(false);
+            }
+        }
+    }
+    let said = match letter.word {
+        Word::Kept => Ok(()),
+        Word::Offered | Word::Failed(_) | Word::Asked(_) | Word::GivenBack => {
+            shared.ask(|board| board.tell(letter))
+        }
+    };
+    match said {
+        Ok(()) | Err(BoardError::Fenced) => {
+            table.change(|workers| {
+                if let Some(member) = &mut workers.member {
+                    member.outbox.retain(|known| known != letter);
+                }
+            })?;
+            shared.wake();
+            Ok(true)
+        }
+        Err(BoardError::Away(_) | BoardError::Refused(_)) => Ok(false),
+    }
+}

@@ -1,0 +1,128 @@
+//! Keeps this machine's leases, and its picture of the board. By a thread of its own, which waits for nothing else.
+
+use super::{BoardError, Known, Look, Shared, is_leased_by, local_moment};
+use crate::workers::table::Table;
+use plimsoll_domain::board::{Aside, Stage};
+use plimsoll_domain::workers::{Letter, Word, Workers};
+use plimsoll_policy::workers::{Claim, fail, give_back, offer, set_aside};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// A sixth of a lease: it takes several lost ones.
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(15);
+/// How often the board is looked at; a long one more rarely, for its rows are many.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+const ITEMS_PER_SECOND: usize = 1_000;
+
+/// Until it is told to end.
+pub(in super::super) fn beat(table: &Table, shared: &Shared, ends: &AtomicBool) {
+    let mut renewed: Option<Instant> = None;
+    let mut looked: Option<Instant> = None;
+    let mut told = Vec::new();
+    while !ends.load(Ordering::Relaxed) {
+        let is_due = renewed.is_none_or(|at| at.elapsed() >= RENEWAL_INTERVAL);
+        if is_due {
+            renewed = Some(Instant::now());
+            renew(shared);
+        }
+        report(shared, &mut told, is_due);
+        let pace = LOOK_INTERVAL * u32::try_from(1 + table.count() / ITEMS_PER_SECOND).unwrap_or(u32::MAX);
+        if looked.is_none_or(|at| at.elapsed() >= pace) {
+            // What went wrong is noted where it is asked.
+            let _ = look(table, shared);
+            looked = Some(Instant::now());
+        }
+        std::thread::sleep(LOOK_INTERVAL / 4);
+    }
+}
+
+fn renew(shared: &Shared) {
+    let (held, merger) = {
+        let known = shared.known();
+        (known.held.clone(), known.merger)
+    };
+    for claim in held {
+        match shared.ask_beside(|board| board.renew(claim)) {
+            Err(BoardError::Fenced) => _ = shared.known().fenced.insert((claim.item, claim.epoch)),
+            Err(BoardError::Away(_) | BoardError::Refused(_)) => return,
+            Ok(()) => {}
+        }
+    }
+    // A merger that is fenced hears it where it says something.
+    if let Some(merger) = merger {
+        let _ = shared.ask_beside(|board| board.renew_merger(merger));
+    }
+}
+
+/// What workers do, as soon as they do something else; how full they are, now and then.
+fn report(shared: &Shared, told: &mut Vec<(usize, Option<usize>)>, is_due: bool) {
+    let news = shared.known().news.clone();
+    let now: Vec<(usize, Option<usize>)> = news.iter().map(|news| (news.worker, news.item)).collect();
+    if !is_due && *told == now {
+        return;
+    }
+    let said = news.iter().try_for_each(|news| shared.ask_beside(|board| board.report(news)));
+    if said.is_ok() {
+        *told = now;
+    }
+}
+
+/// Looks at the board, and takes what is there into the record.
+pub(in super::super) fn look(table: &Table, shared: &Shared) -> Result<(), BoardError> {
+    let before = shared.known().changes;
+    let asked = local_moment();
+    let look = shared.ask_beside(|board| board.look())?;
+    let mut known = shared.known();
+    known.ahead = i64::try_from(look.now).unwrap_or(i64::MAX).saturating_sub_unsigned(asked);
+    (known.is_draining, known.ended) = (look.is_draining, look.ended);
+    if known.changes != before {
+        return Ok(());
+    }
+    // The lock is held on: what changes meanwhile from here comes after this.
+    table.touch(|workers| mirror(workers, look, &known));
+    Ok(())
+}
+
+/// The record with what was seen, and with what is still to be told.
+fn mirror(workers: &mut Workers, look: Look, known: &Known) {
+    let Look { whole, items, passed, .. } = look;
+    (workers.board.paused_until, workers.board.merger, workers.board.merger_epoch) =
+        (whole.paused_until, whole.merger, whole.merger_epoch);
+    workers.passed = passed;
+    // What is not named is merged.
+    workers.board.items.iter_mut().for_each(|row| row.stage = Stage::Merged);
+    for (place, item) in items {
+        let Some(row) = workers.board.items.get_mut(place) else { continue };
+        let text = std::mem::take(&mut row.text);
+        *row = item.row;
+        row.text = text;
+        let epoch = row.epoch;
+        let is_ours = is_leased_by(workers, place) == Some(epoch) && !known.fenced.contains(&(place, epoch));
+        let work = &mut workers.works[place];
+        work.answered = item.answered;
+        // Of an item that is at work here, this machine knows where it began.
+        if !is_ours || work.start.is_empty() {
+            (work.start, work.beyond) = (item.start, item.beyond);
+        }
+    }
+    let letters = workers.member.as_ref().map(|member| member.outbox.clone()).unwrap_or_default();
+    letters.iter().for_each(|letter| overlay(workers, letter));
+}
+
+/// What a letter will do once it is heard.
+fn overlay(workers: &mut Workers, letter: &Letter) {
+    let claim = Claim { item: letter.item, epoch: letter.epoch };
+    let board = &mut workers.board;
+    // Fenced: it is somebody else's by now.
+    let _ = match &letter.word {
+        Word::Offered => offer(board, claim, &letter.start),
+        Word::Failed(reason) => fail(board, claim, reason),
+        Word::Asked(question) => set_aside(board, claim, Aside::Question(question.clone())),
+        Word::GivenBack => give_back(board, claim),
+        Word::Kept => Ok(()),
+    };
+    if letter.word != Word::Kept && workers.board.items[letter.item].epoch == letter.epoch {
+        let work = &mut workers.works[letter.item];
+        (work.start, work.beyond) = (letter.start.clone(), letter.beyond.clone());
+    }
+}

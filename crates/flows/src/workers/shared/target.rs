@@ -1,0 +1,180 @@
+//! Where the work of several machines comes together: a branch of the remote. Only refs of the remote are written, and of the clone
+//! one of our own.
+
+use plimsoll_domain::workers::Letter;
+use plimsoll_launcher::remote_repository::{Lease, Push, Remote, RemoteError};
+use plimsoll_launcher::worktree;
+use std::path::PathBuf;
+
+/// The target of a fleet, as this machine reaches it.
+#[derive(Debug, Clone)]
+pub struct RemoteTarget {
+    remote: Remote,
+    /// The fleet's name.
+    fleet: String,
+    /// The branch.
+    branch: String,
+    /// The clone.
+    repository: PathBuf,
+}
+
+/// What a refused item's next session reads, and what is written below an item: names at the end of a reference.
+const REFUSED: &str = "refused";
+const NOTES: &str = "notes";
+
+impl RemoteTarget {
+    /// The target of a fleet.
+    pub fn new(remote: Remote, fleet: &str, branch: &str, repository: PathBuf) -> RemoteTarget {
+        RemoteTarget { remote, fleet: fleet.to_owned(), branch: branch.to_owned(), repository }
+    }
+
+    /// Its reference in the clone, and in our own repository.
+    pub(in super::super) fn reference(&self) -> String {
+        format!("refs/plimsoll/{}/target", self.fleet)
+    }
+
+    fn whole(&self) -> String {
+        format!("refs/heads/{}", self.branch)
+    }
+
+    /// Its end as it was last seen here.
+    pub(in super::super) fn seen(&self) -> Option<String> {
+        self.remote.seen(&self.reference())
+    }
+
+    /// Its end as it is now.
+    pub(in super::super) fn fetch(&self, give_up: &dyn Fn() -> bool) -> Result<String, RemoteError> {
+        self.fetch_with(&[], give_up)
+    }
+
+    /// The same, with the branches and texts of these items.
+    pub(in super::super) fn fetch_with(
+        &self,
+        items: &[usize],
+        give_up: &dyn Fn() -> bool,
+    ) -> Result<String, RemoteError> {
+        let target = format!("+{}:{}", self.whole(), self.reference());
+        let of_item = |item: &usize| {
+            let (fleet, number) = (&self.fleet, item + 1);
+            [
+                format!(
+                    "+refs/heads/plimsoll-items/{fleet}/{number}/*:refs/plimsoll/{fleet}/branches/{number}/*"
+                ),
+                format!("+refs/plimsoll/{fleet}/{number}/*:refs/plimsoll/{fleet}/texts/{number}/*"),
+            ]
+        };
+        let refspecs: Vec<String> = [target].into_iter().chain(items.iter().flat_map(of_item)).collect();
+        self.remote.fetch(&refspecs.iter().map(String::as_str).collect::<Vec<_>>(), give_up)?;
+        let end = self.seen().ok_or_else(|| RemoteError::Gone(self.whole()))?;
+        self.remote.show_in_clone(&self.reference(), &end, false);
+        Ok(end)
+    }
+
+    /// Moves it from where it was seen. False if it is elsewhere by now.
+    pub(in super::super) fn advance(
+        &self,
+        from: &str,
+        to: &str,
+        give_up: &dyn Fn() -> bool,
+    ) -> Result<bool, RemoteError> {
+        let whole = self.whole();
+        let push = Push { object: Some(to), reference: &whole, lease: Lease::At(from) };
+        match self.remote.push(&[push], give_up) {
+            Ok(()) => {
+                self.fetch(give_up)?;
+                Ok(true)
+            }
+            // By what is there: a remote that says so for ever would be asked for ever.
+            Err(RemoteError::Moved) if self.fetch(give_up)? == from => {
+                Err(RemoteError::Rejected(format!("{whole} stands where it was, and cannot be moved")))
+            }
+            Err(RemoteError::Moved) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Pushes the branch of one attempt, which is nobody else's, and what its sessions noted.
+    pub(super) fn push_work(
+        &self,
+        letter: &Letter,
+        branch: &str,
+        notes: &[String],
+        give_up: &dyn Fn() -> bool,
+    ) -> Result<(), RemoteError> {
+        let reference = format!("refs/heads/{branch}");
+        let push = Push { object: Some(&letter.start), reference: &reference, lease: Lease::Any };
+        self.remote.push(&[push], give_up)?;
+        if !notes.is_empty() {
+            self.push_text(letter.item, letter.epoch, NOTES, &notes.join("\n"), give_up);
+        }
+        Ok(())
+    }
+
+    /// Pushes why an item was refused, whole.
+    pub(in super::super) fn push_refusal(
+        &self,
+        item: usize,
+        epoch: u64,
+        text: &str,
+        give_up: &dyn Fn() -> bool,
+    ) {
+        self.push_text(item, epoch, REFUSED, text, give_up);
+    }
+
+    /// Without it the note in the board alone says why: a host may take no such reference.
+    fn push_text(&self, item: usize, epoch: u64, name: &str, text: &str, give_up: &dyn Fn() -> bool) {
+        let reference = format!("refs/plimsoll/{}/{}/{epoch}/{name}", self.fleet, item + 1);
+        if let Ok(id) = self.remote.keep_text(text) {
+            let push = Push { object: Some(&id), reference: &reference, lease: Lease::Any };
+            let _ = self.remote.push(&[push], give_up);
+        }
+    }
+
+    /// Why an item was refused last, as it was last fetched.
+    pub(in super::super) fn refusal(&self, item: usize) -> Option<String> {
+        self.newest_text(item, REFUSED)
+    }
+
+    /// What an item's sessions have noted, as it was last fetched.
+    pub(in super::super) fn notes(&self, item: usize) -> Vec<String> {
+        let text = self.newest_text(item, NOTES).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Of all attempts the last one's.
+    fn newest_text(&self, item: usize, name: &str) -> Option<String> {
+        let below = format!("refs/plimsoll/{}/texts/{}/", self.fleet, item + 1);
+        let epoch = |reference: &str| -> Option<u64> {
+            reference.strip_prefix(&below)?.strip_suffix(name)?.strip_suffix('/')?.parse().ok()
+        };
+        let found = self.remote.below(below.trim_end_matches('/')).into_iter();
+        let (_, id) = found.filter_map(|(reference, id)| Some((epoch(&reference)?, id))).max()?;
+        self.remote.text(&id)
+    }
+
+    /// Removes the branches and texts of an item that is merged. What an earlier attempt has that the target has not stays.
+    pub(in super::super) fn clean(&self, item: usize, epoch: u64, give_up: &dyn Fn() -> bool) {
+        let (fleet, number) = (&self.fleet, item + 1);
+        let branches = self.remote.below(&format!("refs/plimsoll/{fleet}/branches/{number}"));
+        let texts = self.remote.below(&format!("refs/plimsoll/{fleet}/texts/{number}"));
+        let target = self.reference();
+        let branch = |(known, end): &(String, String)| {
+            let attempt = known.rsplit('/').next()?;
+            let is_over = attempt == epoch.to_string() || worktree::is_all_on(&self.repository, &target, end);
+            is_over.then(|| (format!("refs/heads/plimsoll-items/{fleet}/{number}/{attempt}"), end.clone()))
+        };
+        let text = |(known, id): &(String, String)| {
+            let rest = known.strip_prefix(&format!("refs/plimsoll/{fleet}/texts/"))?;
+            Some((format!("refs/plimsoll/{fleet}/{rest}"), id.clone()))
+        };
+        let gone: Vec<(String, String)> =
+            branches.iter().filter_map(branch).chain(texts.iter().filter_map(text)).collect();
+        let pushes: Vec<Push<'_>> = gone
+            .iter()
+            .map(|(reference, end)| Push { object: None, reference, lease: Lease::At(end) })
+            .collect();
+        if !pushes.is_empty() {
+            let _ = self.remote.push(&pushes, give_up);
+        }
+    }
+}
