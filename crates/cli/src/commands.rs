@@ -21,7 +21,7 @@ mod prompt;
 mod prune;
 mod query;
 mod report;
-mod run;
+pub(crate) mod run;
 mod start;
 mod status;
 mod statusline;

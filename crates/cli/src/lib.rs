@@ -27,6 +27,7 @@ mod value_parsers;
 mod worker_words;
 
 pub use commands::fleet as fleet_line;
+pub use commands::run::progress::{Style, watcher};
 use commands::{Command, Verb};
 pub use commands::{asks_for_build, duration, misread, show_findings, width};
 pub use place::of_new_run;

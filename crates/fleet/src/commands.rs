@@ -8,6 +8,7 @@ mod clone_remote;
 mod create;
 mod event_words;
 mod forget;
+mod join;
 mod log;
 mod report;
 mod status;
@@ -69,6 +70,7 @@ pub fn main() -> ExitCode {
         Err(error) => return plimsoll_cli::misread(&error),
     };
     let done = match &program.arguments.verb {
+        FleetVerb::Join(arguments) => Ok(join::join(arguments)),
         FleetVerb::Create(arguments) => create::create(arguments),
         FleetVerb::Status(arguments) => status::status(arguments),
         FleetVerb::Log(arguments) => log::log(arguments),

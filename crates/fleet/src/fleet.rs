@@ -2,10 +2,12 @@
 
 pub(crate) mod claims;
 pub(crate) mod examined;
+pub(crate) mod joining;
 pub(crate) mod journal;
 pub(crate) mod members;
 mod merging;
 pub(crate) mod plan;
+pub(crate) mod shared;
 pub(crate) mod standing;
 mod steering;
 
@@ -120,6 +122,17 @@ impl Fleet {
         rows: Rows,
         decision: impl FnOnce(&mut Part, Moment) -> Result<T, Fenced>,
     ) -> Result<T, FleetError> {
+        self.decide_and(change, rows, decision, |_| Ok(()))
+    }
+
+    /// The same, and writes what goes with it.
+    fn decide_and<T>(
+        &mut self,
+        change: Change<'_>,
+        rows: Rows,
+        decision: impl FnOnce(&mut Part, Moment) -> Result<T, Fenced>,
+        also: impl FnOnce(&mut Transaction<'_>) -> Result<(), postgres::Error>,
+    ) -> Result<T, FleetError> {
         let Fleet { database, plan, name, .. } = self;
         database.transaction(change.doing, |transaction| {
             let before = locked(transaction, *plan, name, rows)?;
@@ -128,6 +141,7 @@ impl Fleet {
             let mut after = before.clone();
             let answer = decision(&mut after, now).map_err(FleetError::from)?;
             write(transaction, *plan, &before, &after)?;
+            also(transaction)?;
             journal::write(transaction, *plan, now, change, &before, &after)?;
             Ok(answer)
         })

@@ -129,6 +129,18 @@ pub fn run(
 /// The file that shows a member its plan, from the project on.
 pub const SHOWN_PLAN: &str = board::SHOWN;
 
+/// This machine's name in the fleet for which a run works.
+pub fn member_of(project: &Project, run: &RunState) -> Result<Option<String>, StoreError> {
+    Ok(table::load(project, &run.run_id)?.and_then(|workers| workers.member).map(|member| member.name))
+}
+
+/// Where this clone keeps what it fetches of a fleet: outside of where sessions write. None without a home.
+pub fn fetched_folder(project: &Project, fleet: &str) -> Option<std::path::PathBuf> {
+    let clone = plimsoll_domain::digest::sha256(&[project.root().as_os_str().as_encoded_bytes()]);
+    let name = format!("{fleet}-{}.git", clone.get(..12)?);
+    Some(ledger::all_records(project)?.parent()?.join("fleets").join(name))
+}
+
 /// Works on the plan of a fleet until nothing of it is left for this machine; answers with the exit code.
 pub fn join(
     project: &Project,
@@ -150,7 +162,7 @@ pub fn join(
     let trees = settle_in(project, run, &table, ground)?;
     let run = state_file::load(project, Some(&run.run_id))?.unwrap_or_else(|| run.clone());
     let (interrupts, ends) = (watcher.interrupts().clone(), AtomicBool::new(false));
-    let give_up = || interrupts.count() >= 2 || ends.load(Ordering::Relaxed);
+    let give_up = || interrupts.count() > 2 || ends.load(Ordering::Relaxed);
     std::thread::scope(|scope| {
         scope.spawn(|| shared::beat(&table, shared, &ends));
         scope.spawn(|| shared::carry(&table, shared, &ends, &give_up, &|item| merger::notes(&trees, item)));

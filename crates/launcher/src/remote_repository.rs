@@ -95,7 +95,9 @@ impl Remote {
             address,
             push_address,
         };
-        if !disk::exists(&git_folder.join("HEAD")) {
+        if disk::exists(&git_folder.join("HEAD")) {
+            remote.forget_missing();
+        } else {
             remote.prepare(&format)?;
         }
         Ok(remote)
@@ -115,14 +117,27 @@ impl Remote {
         if kept.succeeded() { Ok(()) } else { Err(trouble(&kept)) }
     }
 
+    /// A cleaning of the clone may have taken away what only ours names: what is needed of it is fetched again.
+    fn forget_missing(&self) {
+        if self.ask(&["for-each-ref", "--format=%(objecttype)"], None).succeeded() {
+            return;
+        }
+        for (name, id) in self.below("refs") {
+            if !self.ask(&["cat-file", "-e", &id], None).succeeded() {
+                let _ = self.ask(&["update-ref", "-d", &name], None);
+            }
+        }
+    }
+
     /// Its address, without what would let somebody in.
     pub fn address(&self) -> String {
         without_credentials(&self.address)
     }
 
-    /// Fetches what these refspecs name.
+    /// Fetches what these refspecs name; what a pattern fetched before and the remote has no more is forgotten.
     pub fn fetch(&self, refspecs: &[&str], give_up: &dyn Fn() -> bool) -> Result<(), RemoteError> {
-        let options = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--", &self.address];
+        let options =
+            ["fetch", "--quiet", "--prune", "--no-tags", "--no-recurse-submodules", "--", &self.address];
         let outcome = self.talk(&[&options[..], refspecs].concat(), give_up);
         if outcome.succeeded() {
             return Ok(());
@@ -347,6 +362,10 @@ mod tests {
         assert_eq!(below, [("refs/plimsoll/night/1/1/notes".to_owned(), text.clone())]);
         assert_eq!(remote.text(&text).as_deref(), Some("notes\n"));
         assert_eq!(remote.push(&[Push { object: None, ..note }], &never), Ok(()));
+        shell(&clone, &format!("rm -f .git/objects/{}/{}", &text[..2], &text[2..]));
+        let again = Remote::open(&clone, "origin", &folder.path().join("state/remote.git")).unwrap();
+        assert_eq!(again.below("refs/plimsoll/night"), []);
+        assert_eq!(again.fetch(&[spec], &never), Ok(()));
     }
 
     #[test]

@@ -49,7 +49,6 @@ impl Postgres {
         let user = User::find();
         hand_over(folder.path(), user.as_ref());
         let programs = programs();
-        let port = free_port();
         let password = folder.path().join("password");
         fs::write(&password, PASSWORD).expect("a password file");
         hand_over(&password, user.as_ref());
@@ -58,9 +57,15 @@ impl Postgres {
         init.arg("-D").arg(&data).args(["-U", ROLE, "-A", "scram-sha-256", "--no-sync", "-E", "UTF8"]);
         init.arg("--locale=C").arg("--pwfile").arg(&password);
         tool::run(&mut init, LIMIT).unwrap_or_else(|error| panic!("initdb: {error}"));
-        configure(folder.path(), port, setup, user.as_ref());
-        let server = run_server(&programs, user.as_ref(), folder.path());
-        Postgres { folder, programs, user, port, server }
+        // Another server may take a port that was free a moment ago.
+        for _ in 0..5 {
+            let port = free_port();
+            configure(folder.path(), port, setup, user.as_ref());
+            if let Some(server) = begin_server(&programs, user.as_ref(), folder.path()) {
+                return Postgres { folder, programs, user, port, server };
+            }
+        }
+        panic!("it does not begin: {}", fs::read_to_string(folder.path().join("log")).unwrap_or_default())
     }
 
     /// The port on 127.0.0.1, also a part of the socket's name.
@@ -92,6 +97,19 @@ impl Postgres {
     pub fn restart_immediately(&mut self) {
         self.server.end(Signal::QUIT);
         self.server = run_server(&self.programs, self.user.as_ref(), self.folder.path());
+    }
+
+    /// Ends it the same way, and leaves it so; a restart begins it again.
+    pub fn stop_immediately(&mut self) {
+        self.server.end(Signal::QUIT);
+    }
+
+    /// What it answers to a line of SQL, without heads: a line for each row, with `|` between its columns.
+    pub fn sql(&self, sql: &str) -> String {
+        let mut command = command(self.user.as_ref(), &self.programs.join("psql"), self.folder.path());
+        command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d"]).arg(self.socket());
+        let said = tool::run(command.arg("-c").arg(sql), LIMIT);
+        said.unwrap_or_else(|error| panic!("{sql}: {error}")).trim_end().to_owned()
     }
 
     /// PgBouncer before it, with one server connection for each transaction.
@@ -168,9 +186,13 @@ impl Process {
     }
 
     fn await_until(&self, is_ready: impl Fn() -> bool) {
+        Process::wait_for(&self.log, is_ready);
+    }
+
+    fn wait_for(log: &Path, mut is_ready: impl FnMut() -> bool) {
         let begun = Instant::now();
         while !is_ready() {
-            let log = || fs::read_to_string(&self.log).unwrap_or_default();
+            let log = || fs::read_to_string(log).unwrap_or_default();
             assert!(begun.elapsed() < LIMIT, "it does not begin: {}", log());
             sleep(Duration::from_millis(20));
         }
@@ -293,15 +315,25 @@ fn make_certificates(folder: &Path, user: Option<&User>) {
 }
 
 fn run_server(programs: &Path, user: Option<&User>, folder: &Path) -> Process {
+    begin_server(programs, user, folder).expect("a server that begins again")
+}
+
+/// None for one that ended before it was ready.
+fn begin_server(programs: &Path, user: Option<&User>, folder: &Path) -> Option<Process> {
     let data = folder.join("data");
     let mut command = command(user, &programs.join("postgres"), folder);
-    let server = Process::start(command.arg("-D").arg(&data), folder);
+    let mut server = Process::start(command.arg("-D").arg(&data), folder);
+    let pid = server.child.id().to_string();
     // Its own word for that it takes connections.
     let is_ready = || {
         let said = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
-        let pid = server.child.id().to_string();
         said.lines().next() == Some(&pid) && said.lines().any(|line| line.trim_end() == "ready")
     };
-    server.await_until(is_ready);
-    server
+    let mut has_ended = false;
+    let Process { child, log } = &mut server;
+    Process::wait_for(log, || {
+        has_ended = matches!(child.try_wait(), Ok(Some(_)));
+        has_ended || is_ready()
+    });
+    (!has_ended).then_some(server)
 }

@@ -10,6 +10,7 @@ mod draft;
 mod emergency;
 mod endings;
 mod faults;
+mod fleet_join;
 mod foreign_state;
 mod git_and_locks;
 mod guard;

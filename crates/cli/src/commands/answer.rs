@@ -47,6 +47,10 @@ enum AnswerError {
     NoPlan(String),
     #[error("there is no question {number}: {found}; `plimsoll answer` lists them")]
     NoQuestion { number: usize, found: String },
+    #[error(
+        "this run belongs to the fleet `{0}`, whose questions are answered for all: plimsoll fleet answer {0} ITEM TEXT"
+    )]
+    OfFleet(String),
     #[error("the answer is empty: plimsoll answer {0} TEXT, or - for standard input")]
     Empty(usize),
     #[error(
@@ -77,6 +81,9 @@ fn list_or_answer(project: &Project, arguments: &AnswerArguments) -> Result<(), 
         say(list(&open, &file));
         return Ok(());
     };
+    if let Some(fleet) = state.options.workers.as_ref().and_then(|workers| workers.fleet.clone()) {
+        return Err(AnswerError::OfFleet(one_line(&fleet)));
+    }
     let words = match arguments.text.as_slice() {
         [word] => text_of(word)?,
         words => words.join(" "),

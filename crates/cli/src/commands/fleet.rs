@@ -3,6 +3,7 @@
 use crate::console::fail;
 use crate::value_parsers;
 use clap::{Args, Subcommand, ValueEnum};
+use plimsoll_domain::Timestamp;
 use plimsoll_flows::optional_program::{self, FLEET};
 use plimsoll_policy::foreign::PROMISE;
 use plimsoll_store::Project;
@@ -24,6 +25,8 @@ pub struct FleetArguments {
 pub enum FleetVerb {
     /// Put the plan of this clone into the database, for workers on several machines
     Create(CreateArguments),
+    /// Work on a fleet's plan in this clone: each item in a worktree of its own, merged into the remote's branch
+    Join(Box<JoinArguments>),
     /// Show the fleets of the database, or how far one has come
     Status(StatusArguments),
     /// Show what happened in a fleet, one line per event
@@ -93,6 +96,63 @@ pub enum DeliverTo {
     /// The branch that is checked out here is moved forward on the remote, item by item
     Merge,
 }
+
+/// Which fleet this machine works for, and with what.
+#[derive(Debug, Args)]
+#[command(after_help = JOIN)]
+pub struct JoinArguments {
+    /// The fleet
+    pub name: String,
+    /// So many items at a time
+    #[arg(long, value_name = "N", default_value = "1", value_parser = value_parsers::workers)]
+    pub workers: usize,
+    /// What this clone calls the fleet's git remote
+    #[arg(long, default_value = "origin")]
+    pub remote: String,
+    /// A file with the task, the one that the fleet was created with; without it PROMPT.md is the task
+    #[arg(long, value_name = "FILE")]
+    pub objective_file: Option<PathBuf>,
+    /// The client [default: claude]
+    #[arg(long, value_name = "PATH")]
+    pub client: Option<String>,
+    /// A command that prepares each worktree, such as `npm ci`
+    #[arg(long, value_name = "CMD")]
+    pub setup: Option<String>,
+    /// Stop with exit code 6 when the database or the remote has been away for this long; until then sessions go on, and what they
+    /// did is told later
+    #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = value_parsers::seconds)]
+    pub database_patience: u64,
+    /// Wait for the next day when all your runs on this machine together have spent this many US dollars today
+    #[arg(long, value_name = "USD", value_parser = value_parsers::dollars)]
+    pub max_cost_per_day: Option<f64>,
+    /// End on this machine at a time (07:00, "2026-01-07 07:00") or after a duration (8h, 90m)
+    #[arg(long, value_name = "TIME|DURATION", value_parser = value_parsers::deadline)]
+    pub deadline: Option<Timestamp>,
+    /// Wait for the reset once this share of the five-hour or weekly quota is used (if the client reports it)
+    #[arg(long, value_name = "PERCENT", value_parser = value_parsers::percent)]
+    pub stop_at_limit: Option<u8>,
+    /// End a client that is silent for this long (30m, 90s; 0 for never) [default: 30m]
+    #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds)]
+    pub idle_timeout: Option<u64>,
+    /// The same while a tool runs, such as a long build (3h; 0 for never) [default: 2h]
+    #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds)]
+    pub tool_timeout: Option<u64>,
+    /// Do not wait during pauses: exit with 6 instead
+    #[arg(long)]
+    pub no_wait: bool,
+    /// Print each step as it happens, one JSON object per line, as in the journal
+    #[arg(long)]
+    pub json: bool,
+    /// Arguments for the client, such as `--model opus --allowedTools Bash Edit Write`
+    #[arg(last = true, value_name = "CLIENT ARGS")]
+    pub client_arguments: Vec<String>,
+}
+
+const JOIN: &str = "\
+The plan's --verify commands come from the database: join only fleets of people whose commands you would run.
+Ctrl-C once: sessions finish, what is done is offered, the rest is given back. Twice: now.
+
+Exit codes: as `plimsoll run` has them; 0 also when the fleet drains, 6 when the database was away for too long.";
 
 /// Which fleet, and how to show it.
 #[derive(Debug, Args)]
@@ -175,6 +235,7 @@ const EXAMPLES: &str = "\
 Examples:
   plimsoll fleet create night --verify 'npm test' --max-cost 40
   plimsoll fleet status             every fleet in the database
+  plimsoll fleet join night --workers 3 -- --model opus --allowedTools Bash Edit Write
   plimsoll fleet status night       items, workers, questions
   plimsoll fleet log night -f
 

@@ -156,6 +156,8 @@ enum RunCommandError {
     NotWithWorkers(&'static str),
     #[error("this run has no workers: --workers belongs to a new run")]
     NoWorkers,
+    #[error("this run belongs to the fleet `{0}`: plimsoll fleet join {0} continues it")]
+    OfFleet(String),
 }
 
 fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, RunCommandError> {
@@ -257,6 +259,9 @@ fn resume(
     let ready = prepare(project, &asked.options)?;
     let known = state_file::load(project, None)?.and_then(|state| state.options.workers);
     match &known {
+        Some(WorkerOptions { fleet: Some(fleet), .. }) => {
+            return Err(RunCommandError::OfFleet(fleet.clone()));
+        }
         // Its branch is checked out nowhere.
         Some(_) => {}
         None if arguments.workers.is_some_and(|count| count > 1) => return Err(RunCommandError::NoWorkers),

@@ -6,7 +6,7 @@ mod refusal;
 use crate::run::verify::verify;
 use crate::workers::board::{BEGUN_BEFORE, ticks};
 use crate::workers::ground::ITEM_PLAN;
-use crate::workers::shared::{BoardError, Shared, look};
+use crate::workers::shared::{BoardError, Refused, Shared, look};
 use crate::workers::table::Table;
 use crate::workers::tree::Trees;
 use plimsoll_domain::board::{BoardItem, Stage};
@@ -142,7 +142,7 @@ impl<'a> Merger<'a> {
         match &self.table.shared {
             None => worktree::end_of(&self.trees.ground.repository, &now.target)
                 .ok_or(MergeError::NoTarget(now.target)),
-            Some(shared) => self.heard(&now, shared, shared.target.fetch_with(items, self.give_up)),
+            Some(shared) => self.heard(&now, shared, shared.target.fetch_to_merge(items, self.give_up)),
         }
     }
 
@@ -179,6 +179,12 @@ impl<'a> Merger<'a> {
             self.table.change(|workers| settle(&mut workers.board, is_in))?;
             return Ok(());
         };
+        let now = self.table.now();
+        let is_open = |item: usize| now.board.items.get(item).is_some_and(|row| row.stage != Stage::Merged);
+        let lost = shared.target.landings().into_iter();
+        for (item, commit) in lost.filter(|(item, commit)| is_open(*item) && is_in(commit)) {
+            shared.ask(|board| board.found(item, &commit))?;
+        }
         let landed = shared.ask(|board| board.settle(&is_in))?;
         self.table.change(|workers| {
             landed.iter().for_each(|item| workers.board.items[*item].stage = Stage::Merged);
@@ -227,9 +233,9 @@ impl<'a> Merger<'a> {
     }
 
     /// Moves the target to what was stacked. False if it has moved meanwhile.
-    fn advance(&self, now: &Workers) -> Result<bool, MergeError> {
+    fn advance(&self, now: &Workers, landing: &[(usize, &str)]) -> Result<bool, MergeError> {
         if let Some(shared) = &self.table.shared {
-            let moved = shared.target.advance(&self.tip, &self.end, self.give_up);
+            let moved = shared.target.advance(&self.tip, &self.end, landing, self.give_up);
             return self.heard(now, shared, moved);
         }
         let repository = &self.trees.ground.repository;
@@ -320,16 +326,22 @@ impl<'a> Merger<'a> {
         refusal: &Refusal,
         start: Option<(String, String)>,
     ) -> Result<(), MergeError> {
-        let start = start.unwrap_or_default();
+        let mut start = start.unwrap_or_default();
         if let Some(shared) = &self.table.shared {
-            // Whoever takes it up next may be elsewhere.
+            // Whoever takes it up next may be elsewhere, and begins at a commit that was made here.
             let epoch = now.board.items[item].epoch;
             shared.target.push_refusal(item, epoch, &refusal.whole, self.give_up);
-            let (begin, beyond) = (start.0.as_str(), start.1.as_str());
-            match shared.ask(|board| board.refuse(self.epoch, item, &refusal.reason, (begin, beyond))) {
-                Ok(()) => {}
-                Err(error) => return Err(error.into()),
+            if !start.0.is_empty() && !shared.target.push_start(item, epoch, &start.0, self.give_up) {
+                start = Default::default();
             }
+            let refused = Refused {
+                merger: self.epoch,
+                item,
+                note: &refusal.reason,
+                start: &start.0,
+                beyond: &start.1,
+            };
+            shared.ask(|board| board.refuse(&refused))?;
         }
         let is_set_aside = self.table.change(|workers| {
             // One that was fenced has landed, or is somebody else's by now.
@@ -424,7 +436,8 @@ impl Bench for Merger<'_> {
                 let _ = land(&mut workers.board, self.epoch, one.item, &one.commit);
             }
         })?;
-        if self.end != self.tip && !self.advance(&now)? {
+        let landing: Vec<(usize, &str)> = here.iter().map(|one| (one.item, one.commit.as_str())).collect();
+        if self.end != self.tip && !self.advance(&now, &landing)? {
             return Ok(false);
         }
         let passed = self.passed.clone();

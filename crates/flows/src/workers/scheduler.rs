@@ -85,6 +85,8 @@ pub(super) struct Scheduler<'scope, 'env> {
     closing: Option<Closing>,
     /// When the shared board was asked for an item last, and what it gave was none.
     claimed: Option<Instant>,
+    /// When it was asked to end at once.
+    hurried: Option<Instant>,
     /// When a round of merging began last where others merge, too.
     merged: Option<Instant>,
     /// True when threads give up.
@@ -126,6 +128,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             is_short_since: None,
             closing: None,
             claimed: None,
+            hurried: None,
             merged: None,
             cut: Arc::default(),
         }

@@ -87,6 +87,21 @@ pub enum Reserved {
     Nothing(f64, f64),
 }
 
+/// Why an offered item goes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refused<'a> {
+    /// The merger's epoch.
+    pub merger: u64,
+    /// The item.
+    pub item: usize,
+    /// What its next session is told.
+    pub note: &'a str,
+    /// Where its next attempt begins; empty for the target's end.
+    pub start: &'a str,
+    /// Its own commits are those beyond this one.
+    pub beyond: &'a str,
+}
+
 /// What a worker says of itself.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WorkerNews {
@@ -122,9 +137,10 @@ pub trait SharedBoard: Send {
     fn step_down(&mut self, merger: u64) -> Result<(), BoardError>;
     /// Writes down the commit by which an item is about to land.
     fn land(&mut self, merger: u64, item: usize, commit: &str) -> Result<(), BoardError>;
-    /// Gives an offered item back, with why and with where its next attempt begins.
-    fn refuse(&mut self, merger: u64, item: usize, note: &str, start: (&str, &str))
-    -> Result<(), BoardError>;
+    /// Writes down a commit by which an item has landed, where that was lost: the board is a backup's.
+    fn found(&mut self, item: usize, commit: &str) -> Result<(), BoardError>;
+    /// Gives an offered item back.
+    fn refuse(&mut self, refused: &Refused<'_>) -> Result<(), BoardError>;
     /// Counts as merged what is in the target.
     fn settle(&mut self, is_in_target: &dyn Fn(&str) -> bool) -> Result<Vec<usize>, BoardError>;
     /// Keeps which verify commands have passed on the target.
@@ -243,6 +259,11 @@ impl Shared {
         let mut known = self.known();
         let since = known.remote_away.as_ref().map_or_else(Instant::now, |(since, _)| *since);
         known.remote_away = why.map(|why| (since, why));
+    }
+
+    /// True while the remote does not answer: nobody else asks whether it is back.
+    fn is_remote_away(&self) -> bool {
+        self.known().remote_away.is_some()
     }
 
     /// What keeps this machine from telling and claiming.

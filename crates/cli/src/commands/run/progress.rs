@@ -23,7 +23,7 @@ use std::time::Duration;
 
 /// How to show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
+pub enum Style {
     /// A live bar under the lines.
     Bar,
     /// Lines.
@@ -34,14 +34,14 @@ pub(crate) enum Style {
 
 impl Style {
     /// A bar for people, lines for files.
-    pub(crate) fn fitting() -> Style {
+    pub fn fitting() -> Style {
         let both = console::is_error_terminal() && console::is_terminal();
         if both { Style::Bar } else { Style::Plain }
     }
 }
 
 /// A watcher that also counts Ctrl-C (and takes SIGTERM and SIGHUP for a request to end now).
-pub(crate) fn watcher(style: Style) -> std::io::Result<Box<dyn RunObserver>> {
+pub fn watcher(style: Style) -> std::io::Result<Box<dyn RunObserver>> {
     let interrupts = Interrupts::default();
     let ignored = plimsoll_launcher::process::ignored_signals();
     let bar = (style == Style::Bar).then(bar);

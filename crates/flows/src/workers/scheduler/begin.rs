@@ -21,6 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+/// What one item's run may take of a fleet's sessions.
+const SESSIONS: u32 = 50;
 /// How often the shared board is asked for an item that others may have got by now.
 const CLAIM_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -286,9 +288,11 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             cost_usd: now.cost_of_worker(slot.worker),
             ..WorkerNews::default()
         };
-        let (cost_usd, tokens, sessions) = (*cost_usd, *tokens, *sessions);
+        // A run of one item that takes more has lost its way, however many sessions all may have.
+        let sessions = (*sessions).min(SESSIONS + now.works[slot.claim.item].now.sessions);
+        let (cost_usd, tokens) = (*cost_usd, *tokens);
         match shared.ask(|board| board.reserve(&news, LEAST_USD)) {
-            Ok(Reserved::Unlimited) => found,
+            Ok(Reserved::Unlimited) => Means::Enough { cost_usd, tokens, sessions },
             Ok(Reserved::Share(share)) => {
                 let share = used + share;
                 Means::Enough {
@@ -313,7 +317,9 @@ fn brought(
     give_up: &dyn Fn() -> bool,
 ) -> Result<Wanted, TreeError> {
     let tip = shared.target.fetch_with(&[wanted.item], give_up)?;
-    if wanted.begins_at.is_empty() {
+    // A commit that nobody has pushed after all, or that is gone there: then at the target's end.
+    let is_there = worktree::contains(&shared.target.repository, &wanted.begins_at, &wanted.begins_at);
+    if wanted.begins_at.is_empty() || !is_there {
         wanted.begins_at.clone_from(&tip);
         table.change(|workers| {
             let work = &mut workers.works[wanted.item];

@@ -300,7 +300,9 @@ impl<'scope> Scheduler<'scope, '_> {
         let now = self.table.now();
         for (item, row) in now.board.items.iter().enumerate() {
             let tree = self.trees.of_item(item);
-            let is_due = row.stage == BoardStage::Merged && !self.kept.contains(&item);
+            // What was never taken here has no worktree here.
+            let is_of_others = now.member.is_some() && now.works[item].epoch == 0;
+            let is_due = row.stage == BoardStage::Merged && !is_of_others && !self.kept.contains(&item);
             if !is_due || !plimsoll_store::disk::exists(&tree) {
                 continue;
             }

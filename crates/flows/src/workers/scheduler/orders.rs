@@ -43,7 +43,11 @@ impl<'scope> Scheduler<'scope, '_> {
                 }
             });
         }
-        self.tell_pulse();
+        if self.table.shared.is_some() {
+            self.tell_pulse();
+            // Another machine may have merged what was done here.
+            self.tidy()?;
+        }
         let gone = || StartError::NoRun(self.project.root().display().to_string());
         let state = state_file::load(self.project, Some(&self.run.run_id))?.ok_or_else(gone)?;
         if state.lifecycle.status() == Status::Cancelled {

@@ -10,6 +10,10 @@ use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::workers::Workers;
 use plimsoll_policy::workers::{Outlook, outlook};
 use plimsoll_store::state_file;
+use std::time::{Duration, Instant};
+
+/// How long a last word may take. What was not heard then is told by the next `join`.
+const FAREWELL: Duration = Duration::from_secs(10);
 
 impl Scheduler<'_, '_> {
     /// Orders of the fleet, and whether it can be heard.
@@ -79,10 +83,13 @@ impl Scheduler<'_, '_> {
     }
 
     /// True while the board has still to be told something, and may hear it.
-    pub(super) fn has_to_tell(&self) -> bool {
+    pub(super) fn has_to_tell(&mut self) -> bool {
         let Some(shared) = &self.table.shared else { return false };
         let has_letters = self.table.now().member.is_some_and(|member| !member.outbox.is_empty());
-        has_letters && shared.trouble().is_none() && self.interrupts.count() < 2
+        // Whoever wants it to end now, as a system that shuts down does, waits this long for what others could go on with.
+        let is_late = self.interrupts.count() >= 2
+            && self.hurried.get_or_insert_with(Instant::now).elapsed() >= FAREWELL;
+        has_letters && shared.trouble().is_none() && !is_late && self.interrupts.count() <= 2
     }
 
     /// True if what waits to be merged is this machine's to wait for: once it closes, another that is at it goes on alone.
@@ -107,12 +114,17 @@ impl Scheduler<'_, '_> {
     }
 
     /// Says to the fleet how this machine leaves it.
-    pub(super) fn leave_fleet(&self) -> Result<(), WorkersError> {
+    pub(super) fn leave_fleet(&mut self) -> Result<(), WorkersError> {
         let Some(shared) = &self.table.shared else { return Ok(()) };
+        self.tidy()?;
         if outlook(&self.table.now().board, self.table.moment()) == Outlook::Done {
             let _ = shared.ask(|board| board.end());
+            shared.target.sweep(&self.give_up());
         }
-        if let Some(merger) = shared.known().merger.take() {
+        let now = self.table.now();
+        let is_merger = now.member.is_some_and(|member| member.name == now.board.merger.holder);
+        if is_merger && now.board.merger.holds(shared.moment()) {
+            let merger = now.board.merger_epoch;
             let _ = shared.ask(|board| board.step_down(merger));
         }
         Ok(())

@@ -24,6 +24,11 @@ pub(in super::super) fn carry(
         let first = table.now().member.and_then(|member| member.outbox.into_iter().next());
         let Some(letter) = first else {
             shared.doze(RETRY_INTERVAL);
+            if shared.is_remote_away() {
+                let answer = shared.target.fetch(give_up);
+                shared.heard_of_remote(answer.err().map(|error| error.to_string()));
+                std::thread::sleep(RETRY_INTERVAL);
+            }
             continue;
         };
         match deliver(table, shared, &letter, give_up, notes) {

@@ -18,17 +18,18 @@ const ITEMS_PER_SECOND: usize = 1_000;
 pub(in super::super) fn beat(table: &Table, shared: &Shared, ends: &AtomicBool) {
     let mut renewed: Option<Instant> = None;
     let mut looked: Option<Instant> = None;
-    let mut told = Vec::new();
+    let (mut told, mut is_stale) = (Vec::new(), true);
     while !ends.load(Ordering::Relaxed) {
         let is_due = renewed.is_none_or(|at| at.elapsed() >= RENEWAL_INTERVAL);
         if is_due {
             renewed = Some(Instant::now());
             renew(shared);
+            is_stale = true;
         }
-        report(shared, &mut told, is_due);
         let pace = LOOK_INTERVAL * u32::try_from(1 + table.count() / ITEMS_PER_SECOND).unwrap_or(u32::MAX);
         if looked.is_none_or(|at| at.elapsed() >= pace) {
             // What went wrong is noted where it is asked.
+            report(shared, &mut told, std::mem::take(&mut is_stale));
             let _ = look(table, shared);
             looked = Some(Instant::now());
         }

@@ -4,6 +4,7 @@
 use plimsoll_domain::workers::Letter;
 use plimsoll_launcher::remote_repository::{Lease, Push, Remote, RemoteError};
 use plimsoll_launcher::worktree;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// The target of a fleet, as this machine reaches it.
@@ -15,12 +16,14 @@ pub struct RemoteTarget {
     /// The branch.
     branch: String,
     /// The clone.
-    repository: PathBuf,
+    pub(in super::super) repository: PathBuf,
 }
 
 /// What a refused item's next session reads, and what is written below an item: names at the end of a reference.
 const REFUSED: &str = "refused";
 const NOTES: &str = "notes";
+/// Where the next attempt begins.
+const START: &str = "start";
 
 impl RemoteTarget {
     /// The target of a fleet.
@@ -53,6 +56,38 @@ impl RemoteTarget {
         items: &[usize],
         give_up: &dyn Fn() -> bool,
     ) -> Result<String, RemoteError> {
+        self.fetch_these(&[], items, give_up)
+    }
+
+    /// The same, with what has landed.
+    pub(in super::super) fn fetch_to_merge(
+        &self,
+        items: &[usize],
+        give_up: &dyn Fn() -> bool,
+    ) -> Result<String, RemoteError> {
+        let landed = format!("+{0}/*:{0}/*", self.landed());
+        self.fetch_these(&[landed], items, give_up)
+    }
+
+    /// Where the remote keeps by which commit each item has landed: beside the target, and told in the same push.
+    fn landed(&self) -> String {
+        format!("refs/plimsoll/{}/landed", self.fleet)
+    }
+
+    /// The commits by which items were about to land, as they were last fetched.
+    pub(in super::super) fn landings(&self) -> Vec<(usize, String)> {
+        let below = self.landed();
+        let number = |name: &str| name.rsplit('/').next()?.parse::<usize>().ok()?.checked_sub(1);
+        let found = self.remote.below(&below).into_iter();
+        found.filter_map(|(name, commit)| Some((number(&name)?, commit))).collect()
+    }
+
+    fn fetch_these(
+        &self,
+        more: &[String],
+        items: &[usize],
+        give_up: &dyn Fn() -> bool,
+    ) -> Result<String, RemoteError> {
         let target = format!("+{}:{}", self.whole(), self.reference());
         let of_item = |item: &usize| {
             let (fleet, number) = (&self.fleet, item + 1);
@@ -63,29 +98,42 @@ impl RemoteTarget {
                 format!("+refs/plimsoll/{fleet}/{number}/*:refs/plimsoll/{fleet}/texts/{number}/*"),
             ]
         };
-        let refspecs: Vec<String> = [target].into_iter().chain(items.iter().flat_map(of_item)).collect();
+        let refspecs: Vec<String> =
+            [target].into_iter().chain(more.iter().cloned()).chain(items.iter().flat_map(of_item)).collect();
         self.remote.fetch(&refspecs.iter().map(String::as_str).collect::<Vec<_>>(), give_up)?;
         let end = self.seen().ok_or_else(|| RemoteError::Gone(self.whole()))?;
         self.remote.show_in_clone(&self.reference(), &end, false);
         Ok(end)
     }
 
-    /// Moves it from where it was seen. False if it is elsewhere by now.
+    /// Moves it from where it was seen, with a word about each item that lands. False if it is elsewhere by now.
     pub(in super::super) fn advance(
         &self,
         from: &str,
         to: &str,
+        landing: &[(usize, &str)],
         give_up: &dyn Fn() -> bool,
     ) -> Result<bool, RemoteError> {
         let whole = self.whole();
-        let push = Push { object: Some(to), reference: &whole, lease: Lease::At(from) };
-        match self.remote.push(&[push], give_up) {
-            Ok(()) => {
-                self.fetch(give_up)?;
-                Ok(true)
-            }
-            // By what is there: a remote that says so for ever would be asked for ever.
-            Err(RemoteError::Moved) if self.fetch(give_up)? == from => {
+        let names: Vec<String> =
+            landing.iter().map(|(item, _)| format!("{}/{}", self.landed(), item + 1)).collect();
+        let of_items = names.iter().zip(landing).map(|(reference, (_, commit))| Push {
+            object: Some(*commit),
+            reference,
+            lease: Lease::Any,
+        });
+        let target = Push { object: Some(to), reference: &whole, lease: Lease::At(from) };
+        let pushes: Vec<Push<'_>> = [target].into_iter().chain(of_items).collect();
+        let pushed = self.remote.push(&pushes, give_up);
+        if let Err(error @ (RemoteError::Away(_) | RemoteError::GivenUp)) = pushed {
+            return Err(error);
+        }
+        // By what is there: a host may take the target alone, and one that says that it has moved might say so for ever.
+        let now = self.fetch(give_up)?;
+        match pushed {
+            Ok(()) => Ok(true),
+            Err(_) if now == to => Ok(true),
+            Err(RemoteError::Moved) if now == from => {
                 Err(RemoteError::Rejected(format!("{whole} stands where it was, and cannot be moved")))
             }
             Err(RemoteError::Moved) => Ok(false),
@@ -121,6 +169,20 @@ impl RemoteTarget {
         self.push_text(item, epoch, REFUSED, text, give_up);
     }
 
+    /// Pushes the commit at which the next attempt at an item begins. False where that could not be: then it begins at the target's
+    /// end.
+    pub(in super::super) fn push_start(
+        &self,
+        item: usize,
+        epoch: u64,
+        commit: &str,
+        give_up: &dyn Fn() -> bool,
+    ) -> bool {
+        let reference = format!("refs/plimsoll/{}/{}/{epoch}/{START}", self.fleet, item + 1);
+        let push = Push { object: Some(commit), reference: &reference, lease: Lease::Any };
+        self.remote.push(&[push], give_up).is_ok()
+    }
+
     /// Without it the note in the board alone says why: a host may take no such reference.
     fn push_text(&self, item: usize, epoch: u64, name: &str, text: &str, give_up: &dyn Fn() -> bool) {
         let reference = format!("refs/plimsoll/{}/{}/{epoch}/{name}", self.fleet, item + 1);
@@ -150,6 +212,26 @@ impl RemoteTarget {
         let found = self.remote.below(below.trim_end_matches('/')).into_iter();
         let (_, id) = found.filter_map(|(reference, id)| Some((epoch(&reference)?, id))).max()?;
         self.remote.text(&id)
+    }
+
+    /// Once everything is merged: removes what is left of the items where somebody died before that, and what the target has.
+    pub(in super::super) fn sweep(&self, give_up: &dyn Fn() -> bool) {
+        let fleet = &self.fleet;
+        let whole = format!("+{}:{}", self.whole(), self.reference());
+        let branches = format!("+refs/heads/plimsoll-items/{fleet}/*:refs/plimsoll/{fleet}/branches/*");
+        if self.remote.fetch(&[&whole, &branches], give_up).is_err() {
+            return;
+        }
+        let below = format!("refs/plimsoll/{fleet}/branches/");
+        let item = |(name, _): (String, String)| {
+            name.strip_prefix(&below)?.split('/').next()?.parse::<usize>().ok()?.checked_sub(1)
+        };
+        let left: BTreeSet<usize> =
+            self.remote.below(below.trim_end_matches('/')).into_iter().filter_map(item).collect();
+        for item in left {
+            // No attempt has this number: each is asked whether the target has it all.
+            self.clean(item, 0, give_up);
+        }
     }
 
     /// Removes the branches and texts of an item that is merged. What an earlier attempt has that the target has not stays.

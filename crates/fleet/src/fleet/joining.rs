@@ -1,0 +1,92 @@
+//! What a machine that joins has to know of a fleet.
+
+use super::Fleet;
+use crate::database::Parameter;
+use crate::fault::FleetError;
+use crate::rows::number;
+use plimsoll_policy::workers::LEASE;
+use postgres::types::Type;
+use postgres::{Error, Row};
+
+const PLAN: &str = "
+    select repo, target, verify, objective_hash, began_at, plan_file, plan_is_tracked, below, promise, max_sessions, ended,
+      (select coalesce(sum(sessions), 0)::bigint from plimsoll.item where plan = $1) as sessions,
+      array(select text from plimsoll.item where plan = $1 order by place) as items
+    from plimsoll.plan where id = $1";
+const NOTE: &str = "
+    insert into plimsoll.event (at, plan, worker, kind, detail) values (plimsoll.moment(), $1, $2, $3, $4)";
+const OTHER_VERSIONS: &str = "
+    select distinct machine, version from plimsoll.worker
+    where plan = $1 and version <> $2 and seen > plimsoll.moment() - $3 order by machine, version limit 10";
+
+/// A fleet's plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SharedPlan {
+    /// The git remote, without what lets somebody in.
+    pub(crate) repo: String,
+    pub(crate) target: String,
+    pub(crate) verify: Vec<String>,
+    pub(crate) objective_hash: String,
+    pub(crate) began_at: String,
+    /// From the repository's root on.
+    pub(crate) plan_file: String,
+    pub(crate) plan_is_tracked: bool,
+    /// The project's folder, from the repository's root on.
+    pub(crate) below: String,
+    pub(crate) promise: String,
+    /// What is left of the sessions; none for as many as it takes.
+    pub(crate) sessions_left: Option<u32>,
+    pub(crate) ended: Option<String>,
+    pub(crate) items: Vec<String>,
+}
+
+impl Fleet {
+    /// The plan as it is to be worked on.
+    pub(crate) fn shared_plan(&mut self) -> Result<SharedPlan, FleetError> {
+        const DOING: &str = "read the plan";
+        let rows = self.database.query(DOING, PLAN, &[(&self.plan, Type::INT8)])?;
+        let row = rows.first().ok_or_else(|| FleetError::NoPlan(self.name.clone()))?;
+        shared_plan(row).map_err(|error| self.database.unreadable(DOING, &error))
+    }
+
+    /// Adds a line about a machine to the journal.
+    pub(crate) fn note_machine(&mut self, machine: &str, kind: &str, detail: &str) -> Result<(), FleetError> {
+        let parameters: [Parameter<'_>; 4] =
+            [(&self.plan, Type::INT8), (&machine, Type::TEXT), (&kind, Type::TEXT), (&detail, Type::TEXT)];
+        self.database.query("write the journal", NOTE, &parameters).map(drop)
+    }
+
+    /// Machines that work with another version, each with it.
+    pub(crate) fn other_versions(&mut self) -> Result<Vec<String>, FleetError> {
+        const DOING: &str = "look at the other machines";
+        let (version, lease) = (env!("CARGO_PKG_VERSION"), number(LEASE));
+        let parameters: [Parameter<'_>; 3] =
+            [(&self.plan, Type::INT8), (&version, Type::TEXT), (&lease, Type::INT8)];
+        let rows = self.database.query(DOING, OTHER_VERSIONS, &parameters)?;
+        let words = |row: &Row| {
+            Ok(format!("{} ({})", row.try_get::<_, &str>("machine")?, row.try_get::<_, &str>("version")?))
+        };
+        let words: Result<_, Error> = rows.iter().map(words).collect();
+        words.map_err(|error| self.database.unreadable(DOING, &error))
+    }
+}
+
+fn shared_plan(row: &Row) -> Result<SharedPlan, Error> {
+    let most: Option<i64> = row.try_get("max_sessions")?;
+    let used: i64 = row.try_get("sessions")?;
+    let left = most.map(|most| u32::try_from((most - used).max(0)).unwrap_or(u32::MAX));
+    Ok(SharedPlan {
+        repo: row.try_get("repo")?,
+        target: row.try_get("target")?,
+        verify: row.try_get("verify")?,
+        objective_hash: row.try_get("objective_hash")?,
+        began_at: row.try_get("began_at")?,
+        plan_file: row.try_get("plan_file")?,
+        plan_is_tracked: row.try_get("plan_is_tracked")?,
+        below: row.try_get("below")?,
+        promise: row.try_get("promise")?,
+        sessions_left: left,
+        ended: row.try_get("ended")?,
+        items: row.try_get("items")?,
+    })
+}
