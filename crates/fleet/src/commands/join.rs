@@ -6,7 +6,7 @@ use crate::fleet::Fleet;
 use crate::fleet::joining::SharedPlan;
 use crate::fleet::plan::objective_hash;
 use crate::fleet::shared::{Machine, MachineBoard};
-use crate::found::{self, NotFound};
+use crate::found;
 use plimsoll_cli::console::{fail, say, say_error};
 use plimsoll_cli::fleet_line::JoinArguments;
 use plimsoll_cli::{Style, watcher};
@@ -25,6 +25,7 @@ use plimsoll_store::{
 };
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Where no number of sessions is stated: as many as a plan of any length takes.
@@ -37,8 +38,6 @@ const COMPUTER: usize = 40;
 enum JoinError {
     #[error(transparent)]
     Fleet(#[from] FleetError),
-    #[error(transparent)]
-    NotFound(#[from] NotFound),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -133,7 +132,9 @@ fn work(arguments: &JoinArguments) -> Result<u8, JoinError> {
     let (ready, run) = run(&project, arguments, &plan, &options, client)?;
     let member = workers::member_of(&project, &run)?.unwrap_or_else(new_member);
     tell_versions(&mut fleet, &member, arguments.workers)?;
-    let board = |fleet| Box::new(MachineBoard::new(fleet, machine(&member)));
+    let name = arguments.name.clone();
+    let reach: Arc<dyn Fn() -> Result<Fleet, FleetError> + Send + Sync> = Arc::new(move || open(&name));
+    let board = |fleet| Box::new(MachineBoard::new(fleet, Arc::clone(&reach), machine(&member)));
     let joining = Joining {
         plan: fleet_plan(arguments, &plan, &member),
         pulse: board(open(&arguments.name)?),
@@ -154,8 +155,8 @@ fn work(arguments: &JoinArguments) -> Result<u8, JoinError> {
     Ok(code)
 }
 
-fn open(name: &str) -> Result<Fleet, JoinError> {
-    Ok(Fleet::open(Database::connect(found::find()?)?, name)?)
+fn open(name: &str) -> Result<Fleet, FleetError> {
+    Fleet::open(Database::connect(found::find()?)?, name)
 }
 
 /// The project of the fleet in this clone.

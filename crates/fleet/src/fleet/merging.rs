@@ -8,6 +8,7 @@ use postgres::types::Type;
 use std::collections::HashSet;
 use std::time::Duration;
 
+const DOING: &str = "count items as merged";
 const LANDINGS: &str = "
     select distinct unnest(landings) as sha from plimsoll.item where plan = $1 and stage <> 'merged' and landings <> '{}'";
 
@@ -40,11 +41,19 @@ impl Fleet {
     /// Counts as merged whatever is in the target by now, whoever landed it. git is asked before anything is locked: what is in the
     /// target once stays in it.
     pub fn settle(&mut self, is_in_target: impl Fn(&str) -> bool) -> Result<Vec<usize>, FleetError> {
-        const DOING: &str = "count items as merged";
+        let landed = self.landings()?.into_iter().filter(|commit| is_in_target(commit)).collect();
+        self.settle_landed(&landed)
+    }
+
+    /// Every commit by which somebody was about to land what is not merged.
+    pub(crate) fn landings(&mut self) -> Result<Vec<String>, FleetError> {
         let rows = self.database.query(DOING, LANDINGS, &[(&self.plan, Type::INT8)])?;
         let commits: Result<Vec<String>, _> = rows.iter().map(|row| row.try_get("sha")).collect();
-        let commits = commits.map_err(|error| self.database.unreadable(DOING, &error))?;
-        let landed: HashSet<String> = commits.into_iter().filter(|commit| is_in_target(commit)).collect();
+        commits.map_err(|error| self.database.unreadable(DOING, &error))
+    }
+
+    /// Counts as merged whatever has one of these commits.
+    pub(crate) fn settle_landed(&mut self, landed: &HashSet<String>) -> Result<Vec<usize>, FleetError> {
         if landed.is_empty() {
             return Ok(Vec::new());
         }

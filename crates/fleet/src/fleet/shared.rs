@@ -2,7 +2,8 @@
 
 use super::{Change, Fleet, Rows, lock_plan, storable};
 use crate::database::Parameter;
-use crate::fault::FleetError;
+use crate::deadline::ANSWER;
+use crate::fault::{Fault, FleetError};
 use crate::rows::{item, moment, number, small, whole};
 use plimsoll_domain::board::Aside;
 use plimsoll_domain::workers::{Letter, Word};
@@ -12,6 +13,9 @@ use plimsoll_flows::workers::shared::{
 use plimsoll_policy::workers::{self, Claim, LEASE};
 use postgres::types::Type;
 use postgres::{Error, Row, Transaction};
+use std::collections::HashSet;
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Duration;
 
 /// What of an item is carried from one machine to another, beside its row. The words stay where they are: all machines know them.
@@ -62,20 +66,51 @@ pub(crate) struct Machine {
     pub(crate) pid: u32,
 }
 
-/// A fleet's board for one machine.
-#[derive(Debug)]
+/// A fleet's board for one machine. Each answer is waited for with an end: a member has sessions to look after.
 pub(crate) struct MachineBoard {
-    fleet: Fleet,
+    /// None while nobody knows whether its connection still answers: the next question is asked by a new one.
+    fleet: Option<Fleet>,
+    reach: Reach,
+    name: String,
     machine: Machine,
+    limit: Duration,
 }
 
+/// Connects to a fleet.
+type Reach = Arc<dyn Fn() -> Result<Fleet, FleetError> + Send + Sync>;
+
 impl MachineBoard {
-    pub(crate) fn new(fleet: Fleet, machine: Machine) -> MachineBoard {
-        MachineBoard { fleet, machine }
+    pub(crate) fn new(fleet: Fleet, reach: Reach, machine: Machine) -> MachineBoard {
+        let name = fleet.name().to_owned();
+        MachineBoard { fleet: Some(fleet), reach, name, machine, limit: ANSWER }
     }
 
     fn name_of(&self, worker: usize) -> String {
         format!("{}/{worker}", self.machine.member)
+    }
+
+    /// Asks in a thread of its own. One that is given up may do what it was asked for all the same: everything can be asked again.
+    fn ask<T: Send + 'static>(
+        &mut self,
+        question: impl FnOnce(&mut Fleet) -> Result<T, FleetError> + Send + 'static,
+    ) -> Result<T, BoardError> {
+        let (answer, answered) = mpsc::channel();
+        let (fleet, reach) = (self.fleet.take(), Arc::clone(&self.reach));
+        thread::spawn(move || {
+            let done = match fleet.map_or_else(|| reach(), Ok) {
+                Ok(mut fleet) => (question(&mut fleet), Some(fleet)),
+                Err(error) => (Err(error), None),
+            };
+            let _ = answer.send(done);
+        });
+        let (done, fleet) = answered.recv_timeout(self.limit).unwrap_or_else(|_| (Err(self.silent()), None));
+        self.fleet = fleet;
+        done.map_err(meant)
+    }
+
+    fn silent(&self) -> FleetError {
+        let server = format!("the fleet `{}`", self.name);
+        FleetError::Database { doing: "work on the board", server, fault: Fault::Silent(self.limit) }
     }
 }
 
@@ -156,9 +191,9 @@ impl Fleet {
         )
     }
 
-    fn refuse_at(&mut self, refused: &Refused<'_>) -> Result<(), FleetError> {
-        let (note, plan) = (storable(refused.note), self.plan);
-        let (place, start, beyond) = (small(refused.item), refused.start, refused.beyond);
+    fn refuse_at(&mut self, refused: &Refused) -> Result<(), FleetError> {
+        let (note, plan) = (storable(&refused.note), self.plan);
+        let (place, start, beyond) = (small(refused.item), &refused.start, &refused.beyond);
         let change = Change { doing: "give an item back", kind: "refused", detail: &note };
         self.decide_and(
             change,
@@ -169,7 +204,7 @@ impl Fleet {
             },
             |transaction| {
                 let parameters: [Parameter<'_>; 4] =
-                    [(&plan, Type::INT8), (&place, Type::INT4), (&start, Type::TEXT), (&beyond, Type::TEXT)];
+                    [(&plan, Type::INT8), (&place, Type::INT4), (start, Type::TEXT), (beyond, Type::TEXT)];
                 transaction.execute_typed(BEGIN_AT, &parameters).map(drop)
             },
         )
@@ -316,78 +351,116 @@ fn meant(error: FleetError) -> BoardError {
 
 impl SharedBoard for MachineBoard {
     fn look(&mut self) -> Result<Look, BoardError> {
-        self.fleet.look().map_err(meant)
+        self.ask(Fleet::look)
     }
 
     fn claim(&mut self, worker: &str) -> Result<Option<(Claim, SharedItem)>, BoardError> {
-        let Some(claim) = self.fleet.claim(worker).map_err(meant)? else { return Ok(None) };
-        let item = self.fleet.shared_item(claim.item).map_err(meant)?;
-        Ok(Some((claim, item)))
+        let worker = worker.to_owned();
+        self.ask(move |fleet| {
+            let Some(claim) = fleet.claim(&worker)? else { return Ok(None) };
+            Ok(Some((claim, fleet.shared_item(claim.item)?)))
+        })
     }
 
     fn renew(&mut self, claim: Claim) -> Result<(), BoardError> {
-        self.fleet.renew(claim).map_err(meant)
+        self.ask(move |fleet| fleet.renew(claim))
     }
 
     fn tell(&mut self, letter: &Letter) -> Result<(), BoardError> {
-        self.fleet.tell(letter).map_err(meant)
+        let letter = letter.clone();
+        self.ask(move |fleet| fleet.tell(&letter))
     }
 
     fn pause(&mut self, length: Duration) -> Result<(), BoardError> {
-        self.fleet.pause(length).map_err(meant)
+        self.ask(move |fleet| fleet.pause(length))
     }
 
     fn become_merger(&mut self, name: &str) -> Result<Option<u64>, BoardError> {
-        self.fleet.become_merger(name).map_err(meant)
+        let name = name.to_owned();
+        self.ask(move |fleet| fleet.become_merger(&name))
     }
 
     fn renew_merger(&mut self, merger: u64) -> Result<(), BoardError> {
-        self.fleet.keep_merger(merger).map_err(meant)
+        self.ask(move |fleet| fleet.keep_merger(merger))
     }
 
     fn step_down(&mut self, merger: u64) -> Result<(), BoardError> {
-        self.fleet.step_down(merger).map_err(meant)
+        self.ask(move |fleet| fleet.step_down(merger))
     }
 
     fn land(&mut self, merger: u64, item: usize, commit: &str) -> Result<(), BoardError> {
-        self.fleet.land(merger, item, commit).map_err(meant)
+        let commit = commit.to_owned();
+        self.ask(move |fleet| fleet.land(merger, item, &commit))
     }
 
     fn found(&mut self, item: usize, commit: &str) -> Result<(), BoardError> {
-        self.fleet.found(item, commit).map_err(meant)
+        let commit = commit.to_owned();
+        self.ask(move |fleet| fleet.found(item, &commit))
     }
 
-    fn refuse(&mut self, refused: &Refused<'_>) -> Result<(), BoardError> {
-        self.fleet.refuse_at(refused).map_err(meant)
+    fn refuse(&mut self, refused: &Refused) -> Result<(), BoardError> {
+        let refused = refused.clone();
+        self.ask(move |fleet| fleet.refuse_at(&refused))
     }
 
     fn settle(&mut self, is_in_target: &dyn Fn(&str) -> bool) -> Result<Vec<usize>, BoardError> {
-        self.fleet.settle(is_in_target).map_err(meant)
+        let landings = self.ask(Fleet::landings)?;
+        let landed: HashSet<String> = landings.into_iter().filter(|commit| is_in_target(commit)).collect();
+        self.ask(move |fleet| fleet.settle_landed(&landed))
     }
 
     fn note_passed(&mut self, commands: &[String]) -> Result<(), BoardError> {
-        self.fleet.note_passed(commands).map_err(meant)
+        let commands = commands.to_vec();
+        self.ask(move |fleet| fleet.note_passed(&commands))
     }
 
     fn reserve(&mut self, news: &WorkerNews, least_usd: f64) -> Result<Reserved, BoardError> {
-        let name = self.name_of(news.worker);
-        self.fleet.report_of(&name, &self.machine, news).map_err(meant)?;
-        self.fleet.reserve(&name, least_usd).map_err(meant)
+        let (name, machine, news) = (self.name_of(news.worker), self.machine.clone(), news.clone());
+        self.ask(move |fleet| {
+            fleet.report_of(&name, &machine, &news)?;
+            fleet.reserve(&name, least_usd)
+        })
     }
 
     fn report(&mut self, news: &WorkerNews) -> Result<(), BoardError> {
-        let name = self.name_of(news.worker);
-        self.fleet.report_of(&name, &self.machine, news).map_err(meant)
+        let (name, machine, news) = (self.name_of(news.worker), self.machine.clone(), news.clone());
+        self.ask(move |fleet| fleet.report_of(&name, &machine, &news))
     }
 
     fn end(&mut self) -> Result<(), BoardError> {
-        self.fleet.end_done().map_err(meant)
+        self.ask(Fleet::end_done)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Mutex;
+
+    #[test]
+    fn a_database_that_never_answers_is_away_and_asked_anew() {
+        let (answers, comes) = mpsc::channel::<()>();
+        let comes = Mutex::new(Some(comes));
+        // The first connection hears nothing until the test is over.
+        let reach = move || {
+            let silent = comes.lock().expect("nobody panics").take();
+            let _ = silent.map(|silent| silent.recv());
+            Err(FleetError::NoPlan("night".to_owned()))
+        };
+        let machine = Machine { member: "m".to_owned(), name: "m".to_owned(), pid: 1 };
+        let limit = Duration::from_millis(50);
+        let mut board =
+            MachineBoard { fleet: None, reach: Arc::new(reach), name: "night".to_owned(), machine, limit };
+        let away = board.look().expect_err("no answer");
+        assert!(matches!(&away, BoardError::Away(why) if why.contains("no answer came within")), "{away:?}");
+        board.limit = ANSWER;
+        let gone = board.look().expect_err("an answer");
+        assert!(
+            matches!(&gone, BoardError::Refused(why) if why.contains("no fleet with the name")),
+            "{gone:?}"
+        );
+        drop(answers);
+    }
 
     #[test]
     fn what_all_may_spend_together_is_never_more_than_the_plan_may() {

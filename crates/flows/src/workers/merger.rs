@@ -337,9 +337,9 @@ impl<'a> Merger<'a> {
             let refused = Refused {
                 merger: self.epoch,
                 item,
-                note: &refusal.reason,
-                start: &start.0,
-                beyond: &start.1,
+                note: refusal.reason.clone(),
+                start: start.0.clone(),
+                beyond: start.1.clone(),
             };
             shared.ask(|board| board.refuse(&refused))?;
         }

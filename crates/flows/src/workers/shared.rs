@@ -88,18 +88,18 @@ pub enum Reserved {
 }
 
 /// Why an offered item goes back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refused<'a> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
     /// The merger's epoch.
     pub merger: u64,
     /// The item.
     pub item: usize,
     /// What its next session is told.
-    pub note: &'a str,
+    pub note: String,
     /// Where its next attempt begins; empty for the target's end.
-    pub start: &'a str,
+    pub start: String,
     /// Its own commits are those beyond this one.
-    pub beyond: &'a str,
+    pub beyond: String,
 }
 
 /// What a worker says of itself.
@@ -140,7 +140,7 @@ pub trait SharedBoard: Send {
     /// Writes down a commit by which an item has landed, where that was lost: the board is a backup's.
     fn found(&mut self, item: usize, commit: &str) -> Result<(), BoardError>;
     /// Gives an offered item back.
-    fn refuse(&mut self, refused: &Refused<'_>) -> Result<(), BoardError>;
+    fn refuse(&mut self, refused: &Refused) -> Result<(), BoardError>;
     /// Counts as merged what is in the target.
     fn settle(&mut self, is_in_target: &dyn Fn(&str) -> bool) -> Result<Vec<usize>, BoardError>;
     /// Keeps which verify commands have passed on the target.
