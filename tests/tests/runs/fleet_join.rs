@@ -498,6 +498,13 @@ fn ctrl_c_gives_back_what_is_not_done_and_a_fleet_that_drains_or_is_stopped_lets
     );
     let again = join(&other, &[]).wait(LIMIT);
     assert!(again.code == Some(1) && again.stderr.contains("was stopped"), "{again:?}");
+    // Another of that name begins where nothing of this one is in the way.
+    fleet.let_leases_end();
+    fleet.source.plimsoll(&["fleet", "forget", "night", "--yes"]).run().expect_success();
+    fleet.git(&["branch", "-q", "-D", "plimsoll/night"]);
+    fleet.git(&["branch", "-q", "plimsoll-items/night/9/1", "main"]);
+    let anew = fleet.source.plimsoll(&["fleet", "create", "night"]).run();
+    assert!(anew.code == Some(1) && anew.stderr.contains("(plimsoll-items/night/…)"), "{anew:?}");
     assert!(processes(&other).is_empty());
 }
 

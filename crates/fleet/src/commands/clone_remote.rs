@@ -44,6 +44,13 @@ impl CloneRemote {
         }
     }
 
+    /// True if there are branches below a name.
+    pub(super) fn has_below(&self, name: &str) -> Result<bool, CloneError> {
+        const BELOW: &str = "refs/plimsoll/below";
+        self.remote.fetch(&[&format!("+refs/heads/{name}/*:{BELOW}/*")], &|| false)?;
+        Ok(!self.remote.below(BELOW).is_empty())
+    }
+
     /// Makes a branch there, where there is none.
     pub(super) fn make(&self, branch: &str, commit: &str) -> Result<(), CloneError> {
         let reference = format!("refs/heads/{branch}");

@@ -63,6 +63,10 @@ pub(super) enum CreateError {
         "there is a branch `{branch}` on {remote} already, at {commit}: choose another name, or --branch"
     )]
     TargetThere { branch: String, remote: String, commit: String },
+    #[error(
+        "branches of items of an earlier fleet `{0}` are on {1} (plimsoll-items/{0}/…), where those of this one would be: merge or remove them, or choose another name"
+    )]
+    ItemsThere(String, String),
 }
 
 impl CreateError {
@@ -141,6 +145,9 @@ impl Start {
         let remote = CloneRemote::open(&ground.repository, &arguments.remote)?;
         let remote_name = one_line(&arguments.remote);
         check_pushed(&ground, &remote, &remote_name, arguments.deliver)?;
+        if remote.has_below(&format!("plimsoll-items/{}", arguments.name))? {
+            return Err(CreateError::ItemsThere(arguments.name.clone(), remote_name));
+        }
         let usual = || format!("plimsoll/{}", arguments.name);
         let (target, is_to_push) = match arguments.deliver {
             DeliverTo::Merge => (ground.branch.clone(), false),

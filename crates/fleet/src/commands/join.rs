@@ -127,7 +127,13 @@ fn work(arguments: &JoinArguments) -> Result<u8, JoinError> {
             one_line(&remote.address())
         ));
     }
-    let target = RemoteTarget::new(remote, &arguments.name, &plan.target, ground.repository);
+    let target = RemoteTarget::new(
+        remote,
+        &arguments.name,
+        &plan.created.to_string(),
+        &plan.target,
+        ground.repository,
+    );
     let (options, client) = options(arguments)?;
     let (ready, run) = run(&project, arguments, &plan, &options, client)?;
     let member = workers::member_of(&project, &run)?.unwrap_or_else(new_member);

@@ -3,13 +3,14 @@
 use super::Fleet;
 use crate::database::Parameter;
 use crate::fault::FleetError;
-use crate::rows::number;
+use crate::rows::{moment, number};
+use plimsoll_domain::board::Moment;
 use plimsoll_policy::workers::LEASE;
 use postgres::types::Type;
 use postgres::{Error, Row};
 
 const PLAN: &str = "
-    select repo, target, verify, objective_hash, began_at, plan_file, plan_is_tracked, below, promise, max_sessions, ended,
+    select created, repo, target, verify, objective_hash, began_at, plan_file, plan_is_tracked, below, promise, max_sessions, ended,
       (select coalesce(sum(sessions), 0)::bigint from plimsoll.item where plan = $1) as sessions,
       array(select text from plimsoll.item where plan = $1 order by place) as items
     from plimsoll.plan where id = $1";
@@ -22,6 +23,8 @@ const OTHER_VERSIONS: &str = "
 /// A fleet's plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SharedPlan {
+    /// When it was created, by the database's clock: an earlier fleet of its name has another moment.
+    pub(crate) created: Moment,
     /// The git remote, without what lets somebody in.
     pub(crate) repo: String,
     pub(crate) target: String,
@@ -76,6 +79,7 @@ fn shared_plan(row: &Row) -> Result<SharedPlan, Error> {
     let used: i64 = row.try_get("sessions")?;
     let left = most.map(|most| u32::try_from((most - used).max(0)).unwrap_or(u32::MAX));
     Ok(SharedPlan {
+        created: moment(row.try_get("created")?),
         repo: row.try_get("repo")?,
         target: row.try_get("target")?,
         verify: row.try_get("verify")?,

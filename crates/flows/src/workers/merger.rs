@@ -181,8 +181,11 @@ impl<'a> Merger<'a> {
         };
         let now = self.table.now();
         let is_open = |item: usize| now.board.items.get(item).is_some_and(|row| row.stage != Stage::Merged);
+        // What was there when the fleet began is none of its work.
+        let is_of_fleet =
+            |commit: &str| is_in(commit) && !worktree::contains(repository, &now.began_at, commit);
         let lost = shared.target.landings().into_iter();
-        for (item, commit) in lost.filter(|(item, commit)| is_open(*item) && is_in(commit)) {
+        for (item, commit) in lost.filter(|(item, commit)| is_open(*item) && is_of_fleet(commit)) {
             shared.ask(|board| board.found(item, &commit))?;
         }
         let landed = shared.ask(|board| board.settle(&is_in))?;

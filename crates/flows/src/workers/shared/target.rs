@@ -13,6 +13,8 @@ pub struct RemoteTarget {
     remote: Remote,
     /// The fleet's name.
     fleet: String,
+    /// What tells it from an earlier one of its name, whose words may still be on the remote.
+    instance: String,
     /// The branch.
     branch: String,
     /// The clone.
@@ -27,8 +29,20 @@ const START: &str = "start";
 
 impl RemoteTarget {
     /// The target of a fleet.
-    pub fn new(remote: Remote, fleet: &str, branch: &str, repository: PathBuf) -> RemoteTarget {
-        RemoteTarget { remote, fleet: fleet.to_owned(), branch: branch.to_owned(), repository }
+    pub fn new(
+        remote: Remote,
+        fleet: &str,
+        instance: &str,
+        branch: &str,
+        repository: PathBuf,
+    ) -> RemoteTarget {
+        let [fleet, instance, branch] = [fleet, instance, branch].map(str::to_owned);
+        RemoteTarget { remote, fleet, instance, branch, repository }
+    }
+
+    /// Where the remote keeps what is no branch.
+    fn there(&self) -> String {
+        format!("refs/plimsoll/{}/{}", self.fleet, self.instance)
     }
 
     /// Its reference in the clone, and in our own repository.
@@ -65,11 +79,12 @@ impl RemoteTarget {
         items: &[usize],
         give_up: &dyn Fn() -> bool,
     ) -> Result<String, RemoteError> {
-        let landed = format!("+{0}/*:{0}/*", self.landed());
+        let landed = format!("+{}/landed/*:{}/*", self.there(), self.landed());
         self.fetch_these(&[landed], items, give_up)
     }
 
-    /// Where the remote keeps by which commit each item has landed: beside the target, and told in the same push.
+    /// Where our own repository keeps what the remote has of by which commit each item has landed: that is told in the push that moves
+    /// the target.
     fn landed(&self) -> String {
         format!("refs/plimsoll/{}/landed", self.fleet)
     }
@@ -95,7 +110,7 @@ impl RemoteTarget {
                 format!(
                     "+refs/heads/plimsoll-items/{fleet}/{number}/*:refs/plimsoll/{fleet}/branches/{number}/*"
                 ),
-                format!("+refs/plimsoll/{fleet}/{number}/*:refs/plimsoll/{fleet}/texts/{number}/*"),
+                format!("+{}/{number}/*:refs/plimsoll/{fleet}/texts/{number}/*", self.there()),
             ]
         };
         let refspecs: Vec<String> =
@@ -116,7 +131,7 @@ impl RemoteTarget {
     ) -> Result<bool, RemoteError> {
         let whole = self.whole();
         let names: Vec<String> =
-            landing.iter().map(|(item, _)| format!("{}/{}", self.landed(), item + 1)).collect();
+            landing.iter().map(|(item, _)| format!("{}/landed/{}", self.there(), item + 1)).collect();
         let of_items = names.iter().zip(landing).map(|(reference, (_, commit))| Push {
             object: Some(*commit),
             reference,
@@ -137,6 +152,8 @@ impl RemoteTarget {
                 Err(RemoteError::Rejected(format!("{whole} stands where it was, and cannot be moved")))
             }
             Err(RemoteError::Moved) => Ok(false),
+            // The host may take no such words: then the target alone.
+            Err(RemoteError::Rejected(_)) if !landing.is_empty() => self.advance(from, to, &[], give_up),
             Err(error) => Err(error),
         }
     }
@@ -178,14 +195,14 @@ impl RemoteTarget {
         commit: &str,
         give_up: &dyn Fn() -> bool,
     ) -> bool {
-        let reference = format!("refs/plimsoll/{}/{}/{epoch}/{START}", self.fleet, item + 1);
+        let reference = format!("{}/{}/{epoch}/{START}", self.there(), item + 1);
         let push = Push { object: Some(commit), reference: &reference, lease: Lease::Any };
         self.remote.push(&[push], give_up).is_ok()
     }
 
     /// Without it the note in the board alone says why: a host may take no such reference.
     fn push_text(&self, item: usize, epoch: u64, name: &str, text: &str, give_up: &dyn Fn() -> bool) {
-        let reference = format!("refs/plimsoll/{}/{}/{epoch}/{name}", self.fleet, item + 1);
+        let reference = format!("{}/{}/{epoch}/{name}", self.there(), item + 1);
         if let Ok(id) = self.remote.keep_text(text) {
             let push = Push { object: Some(&id), reference: &reference, lease: Lease::Any };
             let _ = self.remote.push(&[push], give_up);
@@ -247,7 +264,7 @@ impl RemoteTarget {
         };
         let text = |(known, id): &(String, String)| {
             let rest = known.strip_prefix(&format!("refs/plimsoll/{fleet}/texts/"))?;
-            Some((format!("refs/plimsoll/{fleet}/{rest}"), id.clone()))
+            Some((format!("{}/{rest}", self.there()), id.clone()))
         };
         let gone: Vec<(String, String)> =
             branches.iter().filter_map(branch).chain(texts.iter().filter_map(text)).collect();
