@@ -46,7 +46,7 @@ pub struct Member {
     /// What the clone calls the remote.
     pub remote: String,
     /// What the shared board has still to be told, in its order.
-    pub outbox: Vec<Letter>,
+    pub outbox: Vec<ItemResult>,
     /// What each worker has cost in runs that are over, from the first worker on, in US dollars.
     pub spent_usd: Vec<f64>,
     /// Nothing is begun here before, by this machine's clock: what this machine's user may spend on a day holds up nobody else.
@@ -62,7 +62,7 @@ fn is_zero(number: &u64) -> bool {
 /// What has become of an item here: it is told once the branch is on the remote, and again until it is heard.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Letter {
+pub struct ItemResult {
     /// The item's place on the board.
     pub item: usize,
     /// With which it was claimed.
@@ -74,13 +74,13 @@ pub struct Letter {
     /// What its run has used.
     pub used: Used,
     /// What has become of it.
-    pub word: Word,
+    pub outcome: ItemOutcome,
 }
 
 /// What has become of an item.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Word {
+pub enum ItemOutcome {
     /// Its work is done.
     Offered,
     /// Its run could not do it, for this reason.
@@ -185,14 +185,14 @@ impl Workers {
 
 impl Workers {
     /// Keeps what has become of an item for the shared board, if there is one.
-    pub fn tell(&mut self, item: usize, epoch: u64, word: Word) {
+    pub fn tell(&mut self, item: usize, epoch: u64, outcome: ItemOutcome) {
         let Some(member) = &mut self.member else { return };
         let work = &self.works[item];
         // Without a commit of its own the next attempt begins at the target's end as it is then.
-        let is_bare = work.start == work.beyond && word != Word::Offered;
+        let is_bare = work.start == work.beyond && outcome != ItemOutcome::Offered;
         let place = |commit: &String| if is_bare { String::new() } else { commit.clone() };
         let (start, beyond, used) = (place(&work.start), place(&work.beyond), work.now);
-        member.outbox.push(Letter { item, epoch, start, beyond, used, word });
+        member.outbox.push(ItemResult { item, epoch, start, beyond, used, outcome });
     }
 
     /// What a worker of this machine has cost from its beginning on, in US dollars.
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(cents(&known), [75, 100]);
         assert_eq!(known.branch(0, 2), "plimsoll-items/night/1/2");
         (known.works[0].start, known.works[0].beyond) = ("a".into(), "b".into());
-        known.tell(0, 2, Word::Offered);
+        known.tell(0, 2, ItemOutcome::Offered);
         let text = serde_json::to_string(&known).expect("JSON");
         assert_eq!(serde_json::from_str::<Workers>(&text).expect("a record"), known);
     }

@@ -88,7 +88,7 @@ pub struct Joining {
     /// For claims, and for what workers and the merger say.
     pub board: Box<dyn SharedBoard>,
     /// For what keeps leases.
-    pub pulse: Box<dyn SharedBoard>,
+    pub heartbeat: Box<dyn SharedBoard>,
     /// Where results come together.
     pub target: RemoteTarget,
     /// How long this machine waits while the board or the remote is away.
@@ -153,9 +153,9 @@ pub fn join(
 ) -> Result<u8, WorkersError> {
     // Its lock is held as long as this process works.
     let _ready = ready;
-    let Joining { plan, board, pulse, target, patience } = joining;
+    let Joining { plan, board, heartbeat, target, patience } = joining;
     let ground = ground::look(project)?;
-    let shared = Shared::new(board, pulse, target, patience);
+    let shared = Shared::new(board, heartbeat, target, patience);
     let table = Table::open(project, &run.run_id, Some(shared), || Ok(record_of_member(&plan, &ground)))?;
     let Some(shared) = &table.shared else { return Ok(1) };
     shared::look(&table, shared)?;
@@ -165,7 +165,9 @@ pub fn join(
     let give_up = || interrupts.count() > 2 || ends.load(Ordering::Relaxed);
     std::thread::scope(|scope| {
         scope.spawn(|| shared::beat(&table, shared, &ends));
-        scope.spawn(|| shared::carry(&table, shared, &ends, &give_up, &|item| merger::notes(&trees, item)));
+        scope.spawn(|| {
+            shared::deliver_outbox(&table, shared, &ends, &give_up, &|item| merger::notes(&trees, item));
+        });
         let code = Scheduler::new(scope, project, settings, options, &run, &table, &trees, watcher).run();
         ends.store(true, Ordering::Relaxed);
         code

@@ -143,7 +143,7 @@ fn work(arguments: &JoinArguments) -> Result<u8, JoinError> {
     let board = |fleet| Box::new(MachineBoard::new(fleet, Arc::clone(&reach), machine(&member)));
     let joining = Joining {
         plan: fleet_plan(arguments, &plan, &member),
-        pulse: board(open(&arguments.name)?),
+        heartbeat: board(open(&arguments.name)?),
         board: board(fleet),
         target,
         patience: Duration::from_secs(arguments.database_patience),

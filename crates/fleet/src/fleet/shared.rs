@@ -6,7 +6,7 @@ use crate::deadline::ANSWER;
 use crate::fault::{Fault, FleetError};
 use crate::rows::{item, moment, number, small, whole};
 use plimsoll_domain::board::Aside;
-use plimsoll_domain::workers::{Letter, Word};
+use plimsoll_domain::workers::{ItemOutcome, ItemResult};
 use plimsoll_flows::workers::shared::{
     BoardError, Ended, Look, Refused, Reserved, SharedBoard, SharedItem, WorkerNews,
 };
@@ -145,43 +145,47 @@ impl Fleet {
         })
     }
 
-    fn tell(&mut self, letter: &Letter) -> Result<(), FleetError> {
-        let (kind, doing, detail) = match &letter.word {
-            Word::Offered => ("offered", "offer the work on an item", letter.start.clone()),
-            Word::Failed(reason) => ("failed", "give an item back", storable(reason)),
-            Word::Asked(question) => ("set_aside", "set an item aside", storable(question)),
-            Word::GivenBack => ("given_back", "give an item back", String::new()),
-            Word::Kept => return Ok(()),
+    fn tell(&mut self, result: &ItemResult) -> Result<(), FleetError> {
+        let (kind, doing, detail) = match &result.outcome {
+            ItemOutcome::Offered => ("offered", "offer the work on an item", result.start.clone()),
+            ItemOutcome::Failed(reason) => ("failed", "give an item back", storable(reason)),
+            ItemOutcome::Asked(question) => ("set_aside", "set an item aside", storable(question)),
+            ItemOutcome::GivenBack => ("given_back", "give an item back", String::new()),
+            ItemOutcome::Kept => return Ok(()),
         };
         let plan = self.plan;
-        let (place, tokens) = (small(letter.item), number(letter.used.tokens));
-        let sessions = i32::try_from(letter.used.sessions).unwrap_or(i32::MAX);
-        let question = match &letter.word {
-            Word::Asked(question) => Some(storable(question)),
-            Word::Offered | Word::Failed(_) | Word::GivenBack | Word::Kept => None,
+        let (place, tokens) = (small(result.item), number(result.used.tokens));
+        let sessions = i32::try_from(result.used.sessions).unwrap_or(i32::MAX);
+        let question = match &result.outcome {
+            ItemOutcome::Asked(question) => Some(storable(question)),
+            ItemOutcome::Offered | ItemOutcome::Failed(_) | ItemOutcome::GivenBack | ItemOutcome::Kept => {
+                None
+            }
         };
         let change = Change { doing, kind, detail: &detail };
         self.decide_and(
             change,
-            Rows::Own(letter.item),
+            Rows::Own(result.item),
             |part, _| {
-                let claim = Claim { item: part.place_of(letter.item), epoch: letter.epoch };
+                let claim = Claim { item: part.place_of(result.item), epoch: result.epoch };
                 let board = &mut part.board;
-                match &letter.word {
-                    Word::Offered => workers::offer(board, claim, &letter.start),
-                    Word::Failed(_) => workers::fail(board, claim, &detail),
-                    Word::Asked(_) => workers::set_aside(board, claim, Aside::Question(detail.clone())),
-                    Word::GivenBack => workers::give_back(board, claim),
-                    Word::Kept => Ok(()),
+                match &result.outcome {
+                    ItemOutcome::Offered => workers::offer(board, claim, &result.start),
+                    ItemOutcome::Failed(_) => workers::fail(board, claim, &detail),
+                    ItemOutcome::Asked(_) => {
+                        workers::set_aside(board, claim, Aside::Question(detail.clone()))
+                    }
+                    ItemOutcome::GivenBack => workers::give_back(board, claim),
+                    ItemOutcome::Kept => Ok(()),
                 }
             },
             |transaction| {
                 let parameters: [Parameter<'_>; 8] = [
                     (&plan, Type::INT8),
                     (&place, Type::INT4),
-                    (&letter.start, Type::TEXT),
-                    (&letter.beyond, Type::TEXT),
-                    (&letter.used.cost_usd, Type::FLOAT8),
+                    (&result.start, Type::TEXT),
+                    (&result.beyond, Type::TEXT),
+                    (&result.used.cost_usd, Type::FLOAT8),
                     (&tokens, Type::INT8),
                     (&sessions, Type::INT4),
                     (&question, Type::TEXT),
@@ -366,9 +370,9 @@ impl SharedBoard for MachineBoard {
         self.ask(move |fleet| fleet.renew(claim))
     }
 
-    fn tell(&mut self, letter: &Letter) -> Result<(), BoardError> {
-        let letter = letter.clone();
-        self.ask(move |fleet| fleet.tell(&letter))
+    fn tell(&mut self, result: &ItemResult) -> Result<(), BoardError> {
+        let result = result.clone();
+        self.ask(move |fleet| fleet.tell(&result))
     }
 
     fn pause(&mut self, length: Duration) -> Result<(), BoardError> {

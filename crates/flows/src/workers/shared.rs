@@ -1,20 +1,20 @@
 //! A board that several machines share: what is asked of it, and what this machine knows of it meanwhile.
 //!
 //! The record of this machine ([`super::table`]) mirrors it, so that everything that looks at a parallel run finds what it knows.
-//! What becomes of an item here is written into the record first, as a letter ([`plimsoll_domain::workers::Letter`]), and told once
-//! its branch is on the remote ([`courier`]): the board may be away, and this process may be killed. Repeated, a letter is
+//! What becomes of an item here is written into the record first, as a result ([`plimsoll_domain::workers::ItemResult`]), and told once
+//! its branch is on the remote ([`delivery`]): the board may be away, and this process may be killed. Repeated, a result is
 //! fenced. Claims and all that a merger does are said at once, or not done.
 
-mod courier;
-mod pulse;
+mod delivery;
+mod heartbeat;
 mod target;
 
-pub(super) use courier::carry;
-pub(super) use pulse::{beat, look};
+pub(super) use delivery::deliver_outbox;
+pub(super) use heartbeat::{beat, look};
 pub use target::RemoteTarget;
 
 use plimsoll_domain::board::{Board, BoardItem, Moment, Stage};
-use plimsoll_domain::workers::{Letter, Workers};
+use plimsoll_domain::workers::{ItemResult, Workers};
 use plimsoll_policy::workers::Claim;
 use plimsoll_store::clock;
 use std::collections::BTreeSet;
@@ -126,7 +126,7 @@ pub trait SharedBoard: Send {
     /// Keeps an item for its worker.
     fn renew(&mut self, claim: Claim) -> Result<(), BoardError>;
     /// Takes what has become of an item.
-    fn tell(&mut self, letter: &Letter) -> Result<(), BoardError>;
+    fn tell(&mut self, result: &ItemResult) -> Result<(), BoardError>;
     /// Holds everything for so long.
     fn pause(&mut self, length: Duration) -> Result<(), BoardError>;
     /// Makes one merger of several.
@@ -157,7 +157,7 @@ pub trait SharedBoard: Send {
 pub(super) struct Shared {
     board: Mutex<Box<dyn SharedBoard>>,
     /// A second way to it: what keeps leases waits for nothing else.
-    pulse: Mutex<Box<dyn SharedBoard>>,
+    heartbeat: Mutex<Box<dyn SharedBoard>>,
     pub(super) target: RemoteTarget,
     /// How long this machine waits for a board or a remote that is away.
     pub(super) patience: Duration,
@@ -200,13 +200,13 @@ pub(super) enum Trouble {
 impl Shared {
     pub(super) fn new(
         board: Box<dyn SharedBoard>,
-        pulse: Box<dyn SharedBoard>,
+        heartbeat: Box<dyn SharedBoard>,
         target: RemoteTarget,
         patience: Duration,
     ) -> Shared {
         Shared {
             board: Mutex::new(board),
-            pulse: Mutex::new(pulse),
+            heartbeat: Mutex::new(heartbeat),
             target,
             patience,
             known: Mutex::default(),
@@ -235,7 +235,7 @@ impl Shared {
         &self,
         question: impl FnOnce(&mut dyn SharedBoard) -> Result<T, BoardError>,
     ) -> Result<T, BoardError> {
-        let mut board = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut board = self.heartbeat.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = question(board.as_mut());
         drop(board);
         self.heard(&answer);

@@ -12,7 +12,7 @@ use crate::workers::tree::{TreeError, Wanted};
 use crate::workers::{WorkersError, task_path};
 use plimsoll_domain::Status;
 use plimsoll_domain::journal::{JournalEvent, SentBack, WorkerBegan};
-use plimsoll_domain::workers::Word;
+use plimsoll_domain::workers::ItemOutcome;
 use plimsoll_launcher::process::Identity;
 use plimsoll_launcher::worktree;
 use plimsoll_policy::workers::{Claim, Outlook, claim, fail, outlook, renew};
@@ -169,7 +169,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             if let Some(head) = head {
                 workers.works[item].start = head;
             }
-            workers.tell(item, slot.claim.epoch, Word::Failed(reason.to_owned()));
+            workers.tell(item, slot.claim.epoch, ItemOutcome::Failed(reason.to_owned()));
             matches!(workers.board.items[item].stage, plimsoll_domain::board::Stage::Aside { .. })
         })?;
         let text = self.table.now().board.items[item].text.clone();

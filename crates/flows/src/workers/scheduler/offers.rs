@@ -16,7 +16,7 @@ use plimsoll_domain::journal::{JournalEvent, WorkerEnded};
 use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::verdict::PauseKind;
-use plimsoll_domain::workers::{Word, Workers};
+use plimsoll_domain::workers::{ItemOutcome, Workers};
 use plimsoll_domain::{Exit, Status, Verdict};
 use plimsoll_launcher::branch::{Head, head};
 use plimsoll_launcher::wip::{Repository, Wip, commit_wip};
@@ -96,15 +96,15 @@ impl<'scope> Scheduler<'scope, '_> {
     /// Nobody works on the item any more, and it is not done. On this machine alone it stays its worker's; where others could, it
     /// goes back, and the next one begins at what was done.
     pub(super) fn leave(&mut self, slot: &Slot<'_>) -> Result<(), WorkersError> {
-        self.hand_over(slot, Word::GivenBack)
+        self.hand_over(slot, ItemOutcome::GivenBack)
     }
 
     /// Somebody else has the item by now: what was done here is kept on its own branch.
     pub(super) fn keep(&mut self, slot: &Slot<'_>) -> Result<(), WorkersError> {
-        self.hand_over(slot, Word::Kept)
+        self.hand_over(slot, ItemOutcome::Kept)
     }
 
-    fn hand_over(&mut self, slot: &Slot<'_>, word: Word) -> Result<(), WorkersError> {
+    fn hand_over(&mut self, slot: &Slot<'_>, outcome: ItemOutcome) -> Result<(), WorkersError> {
         if self.table.shared.is_none() {
             return Ok(());
         }
@@ -115,10 +115,10 @@ impl<'scope> Scheduler<'scope, '_> {
             if let Some(done) = done {
                 workers.works[item].start = done;
             }
-            if word == Word::GivenBack {
+            if outcome == ItemOutcome::GivenBack {
                 let _ = give_back(&mut workers.board, slot.claim);
             }
-            workers.tell(item, epoch, word);
+            workers.tell(item, epoch, outcome);
         })?;
         Ok(())
     }
@@ -159,7 +159,7 @@ impl<'scope> Scheduler<'scope, '_> {
                     if workers.member.is_some() {
                         workers.works[slot.claim.item].start = commit;
                     }
-                    workers.tell(slot.claim.item, slot.claim.epoch, Word::Offered);
+                    workers.tell(slot.claim.item, slot.claim.epoch, ItemOutcome::Offered);
                 })?;
                 self.learn_cost(slot)
             }
@@ -223,7 +223,7 @@ impl<'scope> Scheduler<'scope, '_> {
         let head = done.or_else(|| git::head(&self.trees.of_item(item)));
         self.table.change(|workers| {
             workers.works[item].start = head.unwrap_or_default();
-            workers.tell(item, slot.claim.epoch, Word::Asked(plimsoll_secrets::without(&question)));
+            workers.tell(item, slot.claim.epoch, ItemOutcome::Asked(plimsoll_secrets::without(&question)));
         })?;
         show(self.project, self.run, self.table)?;
         let text = self.table.now().board.items[item].text.clone();

@@ -44,7 +44,7 @@ impl<'scope> Scheduler<'scope, '_> {
             });
         }
         if self.table.shared.is_some() {
-            self.tell_pulse();
+            self.tell_heartbeat();
             // Another machine may have merged what was done here.
             self.tidy()?;
         }

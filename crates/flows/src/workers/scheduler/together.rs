@@ -39,7 +39,7 @@ impl Scheduler<'_, '_> {
     }
 
     /// What the thread that keeps the leases says of the workers.
-    pub(super) fn tell_pulse(&self) {
+    pub(super) fn tell_heartbeat(&self) {
         let Some(shared) = &self.table.shared else { return };
         let now = self.table.now();
         let news = (1..=self.count().max(self.slots.len())).map(|worker| {
@@ -85,11 +85,11 @@ impl Scheduler<'_, '_> {
     /// True while the board has still to be told something, and may hear it.
     pub(super) fn has_to_tell(&mut self) -> bool {
         let Some(shared) = &self.table.shared else { return false };
-        let has_letters = self.table.now().member.is_some_and(|member| !member.outbox.is_empty());
+        let has_results = self.table.now().member.is_some_and(|member| !member.outbox.is_empty());
         // Whoever wants it to end now, as a system that shuts down does, waits this long for what others could go on with.
         let is_late = self.interrupts.count() >= 2
             && self.hurried.get_or_insert_with(Instant::now).elapsed() >= FAREWELL;
-        has_letters && shared.trouble().is_none() && !is_late && self.interrupts.count() <= 2
+        has_results && shared.trouble().is_none() && !is_late && self.interrupts.count() <= 2
     }
 
     /// True if what waits to be merged is this machine's to wait for: once it closes, another that is at it goes on alone.

@@ -1,7 +1,7 @@
 //! Where the work of several machines comes together: a branch of the remote. Only refs of the remote are written, and of the clone
 //! one of our own.
 
-use plimsoll_domain::workers::Letter;
+use plimsoll_domain::workers::ItemResult;
 use plimsoll_launcher::remote_repository::{Lease, Push, Remote, RemoteError};
 use plimsoll_launcher::worktree;
 use std::collections::BTreeSet;
@@ -161,16 +161,16 @@ impl RemoteTarget {
     /// Pushes the branch of one attempt, which is nobody else's, and what its sessions noted.
     pub(super) fn push_work(
         &self,
-        letter: &Letter,
+        result: &ItemResult,
         branch: &str,
         notes: &[String],
         give_up: &dyn Fn() -> bool,
     ) -> Result<(), RemoteError> {
         let reference = format!("refs/heads/{branch}");
-        let push = Push { object: Some(&letter.start), reference: &reference, lease: Lease::Any };
+        let push = Push { object: Some(&result.start), reference: &reference, lease: Lease::Any };
         self.remote.push(&[push], give_up)?;
         if !notes.is_empty() {
-            self.push_text(letter.item, letter.epoch, NOTES, &notes.join("\n"), give_up);
+            self.push_text(result.item, result.epoch, NOTES, &notes.join("\n"), give_up);
         }
         Ok(())
     }

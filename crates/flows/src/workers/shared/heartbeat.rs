@@ -3,7 +3,7 @@
 use super::{BoardError, Known, Look, Shared, is_leased_by, local_moment};
 use crate::workers::table::Table;
 use plimsoll_domain::board::{Aside, Stage};
-use plimsoll_domain::workers::{Letter, Word, Workers};
+use plimsoll_domain::workers::{ItemOutcome, ItemResult, Workers};
 use plimsoll_policy::workers::{Claim, fail, give_back, offer, set_aside};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -106,24 +106,24 @@ fn mirror(workers: &mut Workers, look: Look, known: &Known) {
             (work.start, work.beyond) = (item.start, item.beyond);
         }
     }
-    let letters = workers.member.as_ref().map(|member| member.outbox.clone()).unwrap_or_default();
-    letters.iter().for_each(|letter| overlay(workers, letter));
+    let results = workers.member.as_ref().map(|member| member.outbox.clone()).unwrap_or_default();
+    results.iter().for_each(|result| overlay(workers, result));
 }
 
-/// What a letter will do once it is heard.
-fn overlay(workers: &mut Workers, letter: &Letter) {
-    let claim = Claim { item: letter.item, epoch: letter.epoch };
+/// What a result will do once it is heard.
+fn overlay(workers: &mut Workers, result: &ItemResult) {
+    let claim = Claim { item: result.item, epoch: result.epoch };
     let board = &mut workers.board;
     // Fenced: it is somebody else's by now.
-    let _ = match &letter.word {
-        Word::Offered => offer(board, claim, &letter.start),
-        Word::Failed(reason) => fail(board, claim, reason),
-        Word::Asked(question) => set_aside(board, claim, Aside::Question(question.clone())),
-        Word::GivenBack => give_back(board, claim),
-        Word::Kept => Ok(()),
+    let _ = match &result.outcome {
+        ItemOutcome::Offered => offer(board, claim, &result.start),
+        ItemOutcome::Failed(reason) => fail(board, claim, reason),
+        ItemOutcome::Asked(question) => set_aside(board, claim, Aside::Question(question.clone())),
+        ItemOutcome::GivenBack => give_back(board, claim),
+        ItemOutcome::Kept => Ok(()),
     };
-    if letter.word != Word::Kept && workers.board.items[letter.item].epoch == letter.epoch {
-        let work = &mut workers.works[letter.item];
-        (work.start, work.beyond) = (letter.start.clone(), letter.beyond.clone());
+    if result.outcome != ItemOutcome::Kept && workers.board.items[result.item].epoch == result.epoch {
+        let work = &mut workers.works[result.item];
+        (work.start, work.beyond) = (result.start.clone(), result.beyond.clone());
     }
 }

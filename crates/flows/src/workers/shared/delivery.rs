@@ -1,9 +1,9 @@
-//! Tells the shared board what the record has for it: first the branch is pushed, then the letter is said. By a thread of its own,
+//! Tells the shared board what the record has for it: first the branch is pushed, then the result is said. By a thread of its own,
 //! for pushes take long and the board may be away.
 
 use super::{BoardError, Shared};
 use crate::workers::table::Table;
-use plimsoll_domain::workers::{Letter, Word};
+use plimsoll_domain::workers::{ItemOutcome, ItemResult};
 use plimsoll_launcher::remote_repository::RemoteError;
 use plimsoll_store::StoreError;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use std::time::Duration;
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Until it is told to end. `notes` has what the sessions of an item noted below it.
-pub(in super::super) fn carry(
+pub(in super::super) fn deliver_outbox(
     table: &Table,
     shared: &Shared,
     ends: &AtomicBool,
@@ -22,7 +22,7 @@ pub(in super::super) fn carry(
 ) {
     while !ends.load(Ordering::Relaxed) {
         let first = table.now().member.and_then(|member| member.outbox.into_iter().next());
-        let Some(letter) = first else {
+        let Some(result) = first else {
             shared.doze(RETRY_INTERVAL);
             if shared.is_remote_away() {
                 let answer = shared.target.fetch(give_up);
@@ -31,7 +31,7 @@ pub(in super::super) fn carry(
             }
             continue;
         };
-        match deliver(table, shared, &letter, give_up, notes) {
+        match deliver(table, shared, &result, give_up, notes) {
             Ok(true) => {}
             Ok(false) => std::thread::sleep(RETRY_INTERVAL),
             Err(error) => shared.heard::<()>(&Err(BoardError::Refused(error.to_string()))),
@@ -43,15 +43,15 @@ pub(in super::super) fn carry(
 fn deliver(
     table: &Table,
     shared: &Shared,
-    letter: &Letter,
+    result: &ItemResult,
     give_up: &dyn Fn() -> bool,
     notes: &dyn Fn(usize) -> Vec<String>,
 ) -> Result<bool, StoreError> {
-    let branch = table.now().branch(letter.item, letter.epoch);
-    let told = if letter.word == Word::Offered { notes(letter.item) } else { Vec::new() };
+    let branch = table.now().branch(result.item, result.epoch);
+    let told = if result.outcome == ItemOutcome::Offered { notes(result.item) } else { Vec::new() };
     // What the target has need not be pushed.
-    if letter.start != letter.beyond {
-        match shared.target.push_work(letter, &branch, &told, give_up) {
+    if result.start != result.beyond {
+        match shared.target.push_work(result, &branch, &told, give_up) {
             Ok(()) => shared.heard_of_remote(None),
             Err(RemoteError::GivenUp) => return Ok(false),
             Err(RemoteError::Rejected(why)) => {
@@ -65,17 +65,17 @@ fn deliver(
             }
         }
     }
-    let said = match letter.word {
-        Word::Kept => Ok(()),
-        Word::Offered | Word::Failed(_) | Word::Asked(_) | Word::GivenBack => {
-            shared.ask(|board| board.tell(letter))
+    let said = match result.outcome {
+        ItemOutcome::Kept => Ok(()),
+        ItemOutcome::Offered | ItemOutcome::Failed(_) | ItemOutcome::Asked(_) | ItemOutcome::GivenBack => {
+            shared.ask(|board| board.tell(result))
         }
     };
     match said {
         Ok(()) | Err(BoardError::Fenced) => {
             table.change(|workers| {
                 if let Some(member) = &mut workers.member {
-                    member.outbox.retain(|known| known != letter);
+                    member.outbox.retain(|known| known != result);
                 }
             })?;
             shared.wake();
