@@ -184,7 +184,7 @@ while read -r program limit; do
 done <<'LIMITS'
 plimsoll-post-tool 5250000
 plimsoll 13400000
-plimsoll-fleet 4400000
+plimsoll-fleet 7700000
 plimsoll-linear 3740000
 plimsoll-mcp 3600000
 plimsoll-otel 3900000

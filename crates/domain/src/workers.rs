@@ -5,6 +5,9 @@ use crate::board::Board;
 use crate::format::Format;
 use serde::{Deserialize, Serialize};
 
+/// Where a fleet's database is: for the process that is a member, not for what sessions wrote.
+pub const DATABASE_VARIABLE: &str = "PLIMSOLL_DATABASE_URL";
+
 /// Everything that a parallel run decides by.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -3,11 +3,12 @@
 use crate::settings::{
     Here, Parameters, Settings, SettingsError, of_connection_string, of_environment, service_file, settings,
 };
+use plimsoll_domain::workers::DATABASE_VARIABLE;
 use plimsoll_store::{StoreError, disk, environment};
 use std::path::{Path, PathBuf};
 
 /// The variable with the address of the database.
-pub const URL: &str = "PLIMSOLL_DATABASE_URL";
+pub const URL: &str = DATABASE_VARIABLE;
 
 /// Why nothing says how the database is reached.
 #[derive(Debug, thiserror::Error)]

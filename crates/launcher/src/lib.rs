@@ -30,6 +30,7 @@ pub mod worktree_fingerprint;
 
 use child::Terms;
 use plimsoll_domain::build::Build;
+use plimsoll_domain::workers::DATABASE_VARIABLE;
 use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -70,9 +71,7 @@ pub fn shell(line: &str, folder: &Path, deadline: Duration) -> Outcome {
 
 /// The same, ended early once `give_up` says so; it is asked a few times a second.
 pub fn shell_unless(line: &str, folder: &Path, deadline: Duration, give_up: &dyn Fn() -> bool) -> Outcome {
-    let mut command = Command::new("sh");
-    command.arg("-c").arg(line).current_dir(folder);
-    child::run(command, Terms { give_up, ..Terms::within(deadline) })
+    shell_with(line, folder, &[], deadline, give_up)
 }
 
 /// The same with these variables beside ours.
@@ -85,6 +84,8 @@ pub fn shell_with(
 ) -> Outcome {
     let mut command = Command::new("sh");
     command.arg("-c").arg(line).current_dir(folder).envs(environment.iter().cloned());
+    // It may run what sessions wrote.
+    command.env_remove(DATABASE_VARIABLE);
     child::run(command, Terms { give_up, ..Terms::within(deadline) })
 }
 

@@ -9,6 +9,8 @@ use plimsoll_tests::{LIFELIKE, side_by_side, world};
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// What sessions wrote is not told where the board is.
+const NO_DATABASE: &str = "test -z \"$PLIMSOLL_DATABASE_URL\"";
 const TASK: &str = "Do the plan.";
 const CLIENT: [&str; 7] = ["--", "--model", "opus", "--allowedTools", "Bash", "Edit", "Write"];
 /// So long a whole fleet may take on a busy computer.
@@ -154,7 +156,7 @@ fn does(turn: &Turn<'_>, line: &str) -> Step {
 /// Writes a file for its item, and is done.
 fn honest(turn: &Turn<'_>) -> Step {
     let Some(item) = turn.item.clone() else { return Step::text(format!("All done.\n\n{}", turn.promise)) };
-    does(turn, &format!("mkdir -p done && echo '{item}' > done/{}.txt", number(&item)))
+    does(turn, &format!("{NO_DATABASE} && mkdir -p done && echo '{item}' > done/{}.txt", number(&item)))
 }
 
 fn join(machine: &World, arguments: &[&str]) -> Running {
@@ -190,7 +192,7 @@ fn processes(machine: &World) -> Vec<(u32, String)> {
 
 #[test]
 fn two_machines_do_a_plan_and_everything_comes_together_on_the_remote_once() {
-    let verify = &["test ! -e done/2.txt || test -e done/1.txt"];
+    let verify = &["test ! -e done/2.txt || test -e done/1.txt", NO_DATABASE];
     let items = ["Item 1", "Item 2 (after: 1)", "Item 3", "Item 4"];
     let fleet = Fleet::new(&items, &Terms { verify, ..Terms::default() });
     let model = story(honest);
@@ -199,7 +201,8 @@ fn two_machines_do_a_plan_and_everything_comes_together_on_the_remote_once() {
         "insert into plimsoll.worker (plan, name, machine, pid, version, started, seen)
          values (1, 'old/1', 'old-machine', 1, '0.0.1', plimsoll.moment(), plimsoll.moment())",
     );
-    let running = [join(&machines[0], &["--workers", "2"]), join(&machines[1], &[])];
+    let setup = format!("--setup={NO_DATABASE}");
+    let running = [join(&machines[0], &["--workers", "2", &setup]), join(&machines[1], &[])];
     for (machine, running) in machines.iter().zip(running) {
         let finished = running.wait(LIMIT);
         assert_eq!(finished.code, Some(0), "{finished:?}");

@@ -29,7 +29,7 @@ alter table plimsoll.item
 
 alter table plimsoll.worker
   add column item integer,
-  -- What its present run may spend, in dollars.
+  -- What it may have cost in all when its present run ends, in dollars.
   add column allowance double precision;
 
 -- A worker that was seen so many milliseconds ago, or less, is there: the length of a lease.

@@ -7,7 +7,7 @@ use crate::workers::tree::WORKER_VARIABLE;
 use plimsoll_domain::state::VerifyEach;
 use plimsoll_domain::text::{clip, clip_start, one_line};
 use plimsoll_domain::verdict::PauseKind;
-use plimsoll_domain::workers::Used;
+use plimsoll_domain::workers::{DATABASE_VARIABLE, Used};
 use plimsoll_domain::{Exit, RunId, RunState, Status, Timestamp, Verdict};
 use plimsoll_launcher::client::{self, Client, Launch, NotStarted};
 use plimsoll_launcher::git;
@@ -89,8 +89,14 @@ impl Start<'_> {
             arguments: &arguments,
             folder: self.project.root(),
             environment: &self.environment(),
-            // What would lead it into another run.
-            without: &[RUN_VARIABLE, ledger::RECORD_VARIABLE, "RALPH_STATE_FILE", "CLAUDE_PROJECT_DIR"],
+            // What would lead it into another run, or to the board.
+            without: &[
+                RUN_VARIABLE,
+                ledger::RECORD_VARIABLE,
+                "RALPH_STATE_FILE",
+                "CLAUDE_PROJECT_DIR",
+                DATABASE_VARIABLE,
+            ],
             stdin: disk::open(self.task)?,
             stdout: disk::open_to_append(self.output)?,
             stderr: disk::open_to_append(self.errors)?,
