@@ -157,7 +157,7 @@ else
   step "tests"
   # Those of --quick write to a disk.
   memory=$(scripts/memory-folder.sh)
-  trap 'rm -rf "$fetched" ${memory:+"$memory"}' EXIT
+  trap 'rm -rf "$fetched" ${memory:+"$memory"} || true' EXIT
   TMPDIR=${memory:-${TMPDIR:-/tmp}} run_tests "$profile"
 fi
 step "all checks passed"

@@ -71,6 +71,7 @@ const APART: &[(&str, &str)] = &[
     ("fleet create", FLEET),
     ("fleet drain", FLEET),
     ("fleet forget", FLEET),
+    ("fleet join", "it works on a fleet: `runs/fleet_join.rs` has one"),
     ("fleet log", FLEET),
     ("fleet reopen", FLEET),
     ("fleet report", FLEET),

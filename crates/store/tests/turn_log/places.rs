@@ -28,7 +28,13 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.folder.path()).status();
+        // Something of ours may still hold a folder there open: it is gone from here all the same.
+        let gone = Command::new("umount").arg("--lazy").arg(self.folder.path()).status();
+        assert!(
+            gone.is_ok_and(|status| status.success()),
+            "{} is still mounted",
+            self.folder.path().display()
+        );
     }
 }
 

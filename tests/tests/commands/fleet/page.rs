@@ -154,10 +154,14 @@ fn the_kubernetes_job_has_the_fields_of_a_job() {
         volumes.insert(text(&volume["name"]));
     }
     for container in list(&pod["containers"]) {
-        let may = ["command", "args", "env", "envFrom", "resources", "volumeMounts"];
+        let may = ["command", "args", "lifecycle", "env", "envFrom", "resources", "volumeMounts"];
         let container = object(container, &["name", "image"], &may);
         assert!(is_label(text(&container["name"])) && text(&container["image"]).contains(':'));
         assert!(text(&container["args"][0]).contains("exec plimsoll fleet join night --workers "));
+        // Ctrl-C once, and the grace period is for what follows from it.
+        let hook = &object(&container["lifecycle"], &["preStop"], &[])["preStop"];
+        let command = list(&object(&object(hook, &["exec"], &[])["exec"], &["command"], &[])["command"]);
+        assert!(text(&command[2]).starts_with("kill -INT 1; while kill -0 1"), "{command:?}");
         for variable in list(&container["env"]) {
             let variable = object(variable, &["name", "value"], &[]);
             // Secrets come from a Secret.
