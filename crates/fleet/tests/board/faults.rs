@@ -126,6 +126,14 @@ fn a_role_without_rights_is_named() {
         Fleet::open(database(&address).expect("a connection"), "x").map(|_| ()).expect_err("no rights");
     assert!(matches!(&refused, FleetError::Database { fault: Fault::NoRight(_), .. }), "{refused}");
     client(&server).batch_execute(&of_the_page("deckhand")).expect("rights");
+    // What a verify command runs and an item says is not the members' to change.
+    let mut member = postgres::Client::connect(&address, postgres::NoTls).expect("the socket");
+    for change in
+        ["plan set verify = '{}'", "plan set target = ''", "item set text = ''", "item set needs = '{}'"]
+    {
+        let refused = member.execute(&format!("update plimsoll.{change}"), &[]).expect_err(change);
+        assert_eq!(refused.code().map(postgres::error::SqlState::code), Some("42501"), "{change}");
+    }
     // What a worker and a merger need, and no more.
     let mut fleet = open(&address, "x");
     let mine = fleet.claim("one").expect("an answer").expect("an item");
