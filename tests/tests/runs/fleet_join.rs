@@ -526,6 +526,9 @@ fn all_machines_together_spend_no_more_than_the_fleet_may() {
     assert!(spent > 0.02 && spent < 0.05, "{spent} {finished:?}");
     let merged = fleet.server.sql("select count(*) from plimsoll.item where stage = 'merged'");
     assert_eq!(merged, "2", "{finished:?}");
+    // Nothing could be claimed any more: a machine that comes later is told, and does not wait.
+    let late = join(&fleet.machine(&model), &[]).wait(LIMIT);
+    assert!(late.code == Some(3) && late.stdout.contains("spent by the whole fleet"), "{late:?}");
 }
 
 /// The remote knows what has landed, too.

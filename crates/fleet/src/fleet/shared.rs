@@ -24,7 +24,8 @@ const ITEMS: &str = "
       '{}'::text[] as landings, start, beyond, question, answer
     from plimsoll.item where plan = $1 and stage <> 'merged' and ($2 < 0 or place = $2) order by place";
 const PLAN: &str = "
-    select paused_until, merger, merger_until, merger_epoch, passed, draining, ended, plimsoll.moment() as now
+    select paused_until, merger, merger_until, merger_epoch, passed, draining, ended, max_cost, plimsoll.moment() as now,
+      (select coalesce(sum(cost), 0) from plimsoll.worker where plan = $1) as cost
     from plimsoll.plan where id = $1";
 const CARRY: &str = "
     update plimsoll.item set start = $3, beyond = $4, cost = cost + $5, tokens = tokens + $6, sessions = sessions + $7,
@@ -136,6 +137,7 @@ impl Fleet {
                 items: rows.iter().map(shared_item).collect::<Result<_, _>>()?,
                 passed: row.try_get("passed")?,
                 is_draining: row.try_get("draining")?,
+                spent: spent(&row)?,
                 ended: match row.try_get::<_, Option<&str>>("ended")? {
                     Some("done") => Some(Ended::Done),
                     Some(_) => Some(Ended::Stopped),
@@ -326,6 +328,12 @@ fn share(purses: &[Purse], name: &str, most: f64, least: f64) -> Reserved {
         () if reserved >= least => Reserved::Later,
         () => Reserved::Nothing(spent, most),
     }
+}
+
+/// What is spent of what may be, once it is all: as a claim asks.
+fn spent(row: &Row) -> Result<Option<(f64, f64)>, Error> {
+    let (cost, most): (f64, Option<f64>) = (row.try_get("cost")?, row.try_get("max_cost")?);
+    Ok(most.filter(|most| cost >= *most).map(|most| (cost, most)))
 }
 
 fn shared_item(row: &Row) -> Result<(usize, SharedItem), Error> {

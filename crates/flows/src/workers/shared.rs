@@ -61,6 +61,8 @@ pub struct Look {
     pub passed: Vec<String>,
     /// Nothing new is begun.
     pub is_draining: bool,
+    /// What is spent, and what may be: once nothing is left.
+    pub spent: Option<(f64, f64)>,
     /// Why it is over.
     pub ended: Option<Ended>,
 }
@@ -172,6 +174,7 @@ pub(super) struct Known {
     ahead: i64,
     /// True once it has been looked at.
     pub(super) is_draining: bool,
+    pub(super) spent: Option<(f64, f64)>,
     pub(super) ended: Option<Ended>,
     /// One more with each change from here: a look that began before it is out of date.
     changes: u64,

@@ -301,9 +301,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
                     sessions,
                 }
             }
-            Ok(Reserved::Nothing(spent, most)) => {
-                Means::None(Status::Budget, format!("${spent:.2} of ${most:.2} spent by the whole fleet"))
-            }
+            Ok(Reserved::Nothing(spent, most)) => Means::None(Status::Budget, spent_by_fleet(spent, most)),
             Ok(Reserved::Later) | Err(_) => Means::Later,
         }
     }
@@ -329,4 +327,9 @@ fn brought(
     wanted.plan.notes.extend(shared.target.notes(wanted.item));
     wanted.refusal = shared.target.refusal(wanted.item);
     Ok(wanted)
+}
+
+/// Why a machine leaves a fleet whose money is spent.
+pub(super) fn spent_by_fleet(spent: f64, most: f64) -> String {
+    format!("${spent:.2} of ${most:.2} spent by the whole fleet")
 }

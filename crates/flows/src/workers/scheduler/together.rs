@@ -1,5 +1,6 @@
 //! What a parallel run heeds whose board it shares with other machines.
 
+use super::begin::spent_by_fleet;
 use super::{Closing, Scheduler, WorkersError};
 use crate::workers::shared::{Ended, Trouble, WorkerNews};
 use crate::workers::slot::Stage;
@@ -19,7 +20,10 @@ impl Scheduler<'_, '_> {
     /// Orders of the fleet, and whether it can be heard.
     pub(super) fn hear_fleet(&mut self) {
         let Some(shared) = &self.table.shared else { return };
-        let ended = shared.known().ended;
+        let (ended, spent) = {
+            let known = shared.known();
+            (known.ended, known.spent)
+        };
         let closing = match (ended, shared.trouble()) {
             (Some(Ended::Stopped), _) => {
                 Some(Closing::Stop(Status::Cancelled, "the fleet was stopped".to_owned()))
@@ -35,6 +39,10 @@ impl Scheduler<'_, '_> {
             Some(stop @ Closing::Stop(..)) => self.closing = Some(stop),
             Some(pause) => _ = self.closing.get_or_insert(pause),
             None => {}
+        }
+        // No claim would say so: the board gives none any more.
+        if let (None, Some((spent, most))) = (&self.closing, spent) {
+            self.closing = Some(Closing::Stop(Status::Budget, spent_by_fleet(spent, most)));
         }
     }
 
