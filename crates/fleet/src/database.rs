@@ -95,6 +95,19 @@ impl Database {
         rows.map_err(|error| self.failed(doing, &error))
     }
 
+    /// The same, with what each row says.
+    pub(crate) fn read<T>(
+        &mut self,
+        doing: &'static str,
+        statement: &str,
+        parameters: &[Parameter<'_>],
+        row: impl Fn(&Row) -> Result<T, postgres::Error>,
+    ) -> Result<Vec<T>, FleetError> {
+        let rows = self.query(doing, statement, parameters)?;
+        let read: Result<_, _> = rows.iter().map(row).collect();
+        read.map_err(|error| self.unreadable(doing, &error))
+    }
+
     /// Several statements that happen together or not at all. Each sees what was committed before it began, whatever the server's
     /// default is: after a lock was waited for, the next statement has to see what its holder wrote.
     pub(crate) fn transaction<T>(

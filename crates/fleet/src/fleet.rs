@@ -6,6 +6,7 @@ pub(crate) mod joining;
 pub(crate) mod journal;
 pub(crate) mod members;
 mod merging;
+mod money;
 pub(crate) mod plan;
 pub(crate) mod shared;
 pub(crate) mod standing;

@@ -29,7 +29,7 @@ pub use deadline::{ANSWER, within};
 pub use fault::{Fault, FleetError};
 pub use fleet::Fleet;
 pub use fleet::claims::Offer;
-pub use fleet::examined::{Examined, examine};
+pub use fleet::examined::examine;
 pub use fleet::journal::Event;
 pub use fleet::members::{Spent, WorkerReport};
 pub use fleet::plan::{Deliver, NewPlan, objective_hash, prepare};

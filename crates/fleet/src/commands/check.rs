@@ -6,16 +6,13 @@ use super::words::{items, state};
 use super::{CommandError, ask};
 use crate::fault::FleetError;
 use crate::fleet::Fleet;
-use crate::fleet::examined::{Examined, examine};
+use crate::fleet::examined::examine;
 use crate::fleet::standing::{ItemStanding, Standing, WorkerStanding};
-use crate::schema::VERSION;
 use plimsoll_cli::fleet_line::CheckArguments;
 use plimsoll_cli::show_findings;
 use plimsoll_domain::text::one_line;
 use plimsoll_launcher::git;
-use plimsoll_policy::doctor::{
-    DatabaseFacts, FleetFacts, MemberFacts, ReadFailure, RemoteFacts, Unknown, examine_fleet,
-};
+use plimsoll_policy::doctor::{FleetFacts, MemberFacts, ReadFailure, RemoteFacts, Unknown, examine_fleet};
 use plimsoll_store::{environment, layout};
 use std::process::ExitCode;
 
@@ -31,7 +28,7 @@ pub(super) fn check(arguments: &CheckArguments) -> Result<ExitCode, CommandError
     let target = fleet.as_ref().ok().map(|fleet| fleet.target.clone());
     let facts = FleetFacts {
         name: one_line(&arguments.name),
-        database: database.map(database_facts).map_err(|error| unknown(&error)),
+        database: database.map_err(|error| unknown(&error)),
         fleet: fleet.map_err(|error| unknown(&error)),
         remote: remote_facts(&arguments.remote, &arguments.name, target.as_deref()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -42,22 +39,6 @@ pub(super) fn check(arguments: &CheckArguments) -> Result<ExitCode, CommandError
 fn unknown(error: &FleetError) -> Unknown {
     let todo = error.hint().unwrap_or_else(|| "look at what the database says".to_owned());
     Unknown { what: error.to_string(), todo }
-}
-
-fn database_facts(found: Examined) -> DatabaseFacts {
-    DatabaseFacts {
-        server: found.server,
-        is_remote: found.is_remote,
-        version: found.version,
-        version_number: found.version_number,
-        is_read_only: found.is_read_only,
-        has_tls: found.has_tls,
-        schema: found.schema,
-        known_schema: VERSION,
-        role: one_line(&found.role),
-        lacks: found.lacks,
-        may_create: found.may_create,
-    }
 }
 
 fn member_facts(fleet: &Standing, rows: &[ItemStanding], workers: &[WorkerStanding]) -> MemberFacts {

@@ -173,14 +173,11 @@ impl Fleet {
 
     /// What waits to be merged, in the plan's order.
     pub fn offered(&mut self) -> Result<Vec<Offer>, FleetError> {
-        const DOING: &str = "read what is offered";
-        let rows = self.database.query(DOING, OFFERED, &[(&self.plan, Type::INT8)])?;
         let offer = |row: &Row| {
             let claim = claim_of(row)?;
             Ok(Offer { item: claim.item, epoch: claim.epoch, commit: row.try_get("sha")? })
         };
-        let offers: Result<_, Error> = rows.iter().map(offer).collect();
-        offers.map_err(|error| self.database.unreadable(DOING, &error))
+        self.database.read("read what is offered", OFFERED, &[(&self.plan, Type::INT8)], offer)
     }
 
     fn decide_on_own(

@@ -3,6 +3,8 @@
 use crate::database::Database;
 use crate::fault::FleetError;
 use crate::schema;
+use plimsoll_domain::text::one_line;
+use plimsoll_policy::doctor::DatabaseFacts;
 use postgres::{Error, Row};
 
 /// TLS as the server sees it: of PgBouncer's connection, if that is between.
@@ -24,33 +26,8 @@ const LACKS: &str = "
     where not case needed.what
       when 'delete' then has_table_privilege(pg_class.oid, 'delete') else has_any_column_privilege(pg_class.oid, needed.what) end";
 
-/// A server and the role on it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Examined {
-    /// Where it is.
-    pub server: String,
-    /// True for one that is neither behind a socket nor on this computer.
-    pub is_remote: bool,
-    /// Its version.
-    pub version: String,
-    /// The same as a number.
-    pub version_number: i32,
-    /// It takes no writes.
-    pub is_read_only: bool,
-    /// The connection is encrypted.
-    pub has_tls: bool,
-    /// The role.
-    pub role: String,
-    /// The version of the tables; none if there are none, or the role may not see it.
-    pub schema: Option<i32>,
-    /// What the role lacks of what a member needs.
-    pub lacks: Vec<String>,
-    /// True if it may create and forget fleets.
-    pub may_create: bool,
-}
-
 /// Looks at them. Nothing of ours has to be there.
-pub fn examine(database: &mut Database) -> Result<Examined, FleetError> {
+pub fn examine(database: &mut Database) -> Result<DatabaseFacts, FleetError> {
     const DOING: &str = "look at the database";
     let server = database.query(DOING, SERVER, &[])?;
     let schemas = database.query(DOING, SCHEMA, &[])?;
@@ -67,8 +44,8 @@ pub fn examine(database: &mut Database) -> Result<Examined, FleetError> {
     Ok(found)
 }
 
-fn read(server: &[Row], schemas: &[Row], lacking: &[Row]) -> Result<Examined, Error> {
-    let mut found = Examined {
+fn read(server: &[Row], schemas: &[Row], lacking: &[Row]) -> Result<DatabaseFacts, Error> {
+    let mut found = DatabaseFacts {
         server: String::new(),
         is_remote: false,
         version: String::new(),
@@ -77,6 +54,7 @@ fn read(server: &[Row], schemas: &[Row], lacking: &[Row]) -> Result<Examined, Er
         has_tls: false,
         role: String::new(),
         schema: None,
+        known_schema: schema::VERSION,
         lacks: Vec::new(),
         may_create: true,
     };
@@ -85,7 +63,7 @@ fn read(server: &[Row], schemas: &[Row], lacking: &[Row]) -> Result<Examined, Er
         found.version_number = row.try_get("number")?;
         found.is_read_only = row.try_get("is_read_only")?;
         found.has_tls = row.try_get("has_tls")?;
-        found.role = row.try_get("role")?;
+        found.role = one_line(row.try_get("role")?);
     }
     for row in schemas {
         if !row.try_get::<_, bool>("may_use")? {

@@ -46,10 +46,9 @@ pub(crate) struct SharedPlan {
 impl Fleet {
     /// The plan as it is to be worked on.
     pub(crate) fn shared_plan(&mut self) -> Result<SharedPlan, FleetError> {
-        const DOING: &str = "read the plan";
-        let rows = self.database.query(DOING, PLAN, &[(&self.plan, Type::INT8)])?;
-        let row = rows.first().ok_or_else(|| FleetError::NoPlan(self.name.clone()))?;
-        shared_plan(row).map_err(|error| self.database.unreadable(DOING, &error))
+        let found =
+            self.database.read("read the plan", PLAN, &[(&self.plan, Type::INT8)], shared_plan)?.pop();
+        found.ok_or_else(|| FleetError::NoPlan(self.name.clone()))
     }
 
     /// Adds a line about a machine to the journal.
@@ -61,16 +60,13 @@ impl Fleet {
 
     /// Machines that work with another version, each with it.
     pub(crate) fn other_versions(&mut self) -> Result<Vec<String>, FleetError> {
-        const DOING: &str = "look at the other machines";
         let (version, lease) = (env!("CARGO_PKG_VERSION"), number(LEASE));
         let parameters: [Parameter<'_>; 3] =
             [(&self.plan, Type::INT8), (&version, Type::TEXT), (&lease, Type::INT8)];
-        let rows = self.database.query(DOING, OTHER_VERSIONS, &parameters)?;
         let words = |row: &Row| {
             Ok(format!("{} ({})", row.try_get::<_, &str>("machine")?, row.try_get::<_, &str>("version")?))
         };
-        let words: Result<_, Error> = rows.iter().map(words).collect();
-        words.map_err(|error| self.database.unreadable(DOING, &error))
+        self.database.read("look at the other machines", OTHER_VERSIONS, &parameters, words)
     }
 }
 

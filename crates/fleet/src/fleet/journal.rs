@@ -41,13 +41,10 @@ impl Fleet {
     /// The next lines after one, so many at most. Lines of transactions that end at the same moment may come a little later than
     /// one with a larger number.
     pub fn events(&mut self, after: i64, most: u32) -> Result<Vec<Event>, FleetError> {
-        const DOING: &str = "read the journal";
         let most = i64::from(most);
         let parameters: [Parameter<'_>; 3] =
             [(&self.plan, Type::INT8), (&after, Type::INT8), (&most, Type::INT8)];
-        let rows = self.database.query(DOING, READ, &parameters)?;
-        let events: Result<_, Error> = rows.iter().map(event).collect();
-        events.map_err(|error| self.database.unreadable(DOING, &error))
+        self.database.read("read the journal", READ, &parameters, event)
     }
 }
 

@@ -3,14 +3,19 @@
 use super::Fleet;
 use crate::database::Parameter;
 use crate::fault::FleetError;
+use crate::rows::small;
 use postgres::types::Type;
+use postgres::{Error, Row};
 
+/// Of a run that is over nothing is set aside any more.
 const REPORT: &str = "
     with clock as materialized (select plimsoll.moment() as now)
-    insert into plimsoll.worker as known (plan, name, machine, pid, version, started, seen, session, percent, cost)
-    select plan.id, $2, $3, $4, $5, clock.now, clock.now, $6, $7, $8 from plimsoll.plan, clock where plan.id = $1
-    on conflict (plan, name) do update set seen = excluded.seen, session = excluded.session, percent = excluded.percent,
-      cost = greatest(known.cost, excluded.cost)
+    insert into plimsoll.worker as known (plan, name, machine, pid, version, started, seen, session, percent, cost, item)
+    select plan.id, $2, $3, $4, $5, clock.now, clock.now, $6, $7, $8, $9 from plimsoll.plan, clock where plan.id = $1
+    on conflict (plan, name) do update set seen = excluded.seen, pid = excluded.pid, version = excluded.version,
+      session = excluded.session, percent = excluded.percent, item = excluded.item,
+      cost = greatest(known.cost, excluded.cost),
+      allowance = case when excluded.item is not null then known.allowance end
     returning name";
 const SPENT: &str = "
     select (select coalesce(sum(cost), 0) from plimsoll.worker where worker.plan = plan.id) as cost, max_cost
@@ -33,6 +38,8 @@ pub struct WorkerReport {
     pub percent: Option<f64>,
     /// What it has cost from its beginning, in dollars. Not what was added: then a report could be counted twice.
     pub cost: f64,
+    /// The place of its item in the plan; none between two.
+    pub item: Option<usize>,
 }
 
 /// What a fleet has cost.
@@ -47,15 +54,20 @@ pub struct Spent {
 impl Spent {
     /// True if nothing more is claimed.
     pub fn is_over(self) -> bool {
-        self.most.is_some_and(|most| self.cost >= most)
+        self.over().is_some()
+    }
+
+    /// What is spent and what may be, once nothing more is claimed.
+    pub(super) fn over(self) -> Option<(f64, f64)> {
+        self.most.filter(|most| self.cost >= *most).map(|most| (self.cost, most))
     }
 }
 
 impl Fleet {
     /// Keeps what a worker says of itself, with the time.
     pub fn report(&mut self, worker: &WorkerReport) -> Result<(), FleetError> {
-        let pid = i64::from(worker.pid);
-        let parameters: [Parameter<'_>; 8] = [
+        let (pid, item) = (i64::from(worker.pid), worker.item.map(small));
+        let parameters: [Parameter<'_>; 9] = [
             (&self.plan, Type::INT8),
             (&worker.name, Type::TEXT),
             (&worker.machine, Type::TEXT),
@@ -64,6 +76,7 @@ impl Fleet {
             (&worker.session, Type::TEXT),
             (&worker.percent, Type::FLOAT8),
             (&worker.cost, Type::FLOAT8),
+            (&item, Type::INT4),
         ];
         let rows = self.database.query("report a worker", REPORT, &parameters)?;
         if rows.is_empty() { Err(FleetError::NoPlan(self.name.clone())) } else { Ok(()) }
@@ -71,10 +84,11 @@ impl Fleet {
 
     /// What all workers have cost together.
     pub fn spent(&mut self) -> Result<Spent, FleetError> {
-        const DOING: &str = "add up the cost";
-        let rows = self.database.query(DOING, SPENT, &[(&self.plan, Type::INT8)])?;
-        let row = rows.first().ok_or_else(|| FleetError::NoPlan(self.name.clone()))?;
-        let spent = || Ok(Spent { cost: row.try_get("cost")?, most: row.try_get("max_cost")? });
-        spent().map_err(|error| self.database.unreadable(DOING, &error))
+        let found = self.database.read("add up the cost", SPENT, &[(&self.plan, Type::INT8)], spent)?.pop();
+        found.ok_or_else(|| FleetError::NoPlan(self.name.clone()))
     }
+}
+
+pub(super) fn spent(row: &Row) -> Result<Spent, Error> {
+    Ok(Spent { cost: row.try_get("cost")?, most: row.try_get("max_cost")? })
 }

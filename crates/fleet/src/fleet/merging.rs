@@ -47,9 +47,7 @@ impl Fleet {
 
     /// Every commit by which somebody was about to land what is not merged.
     pub(crate) fn landings(&mut self) -> Result<Vec<String>, FleetError> {
-        let rows = self.database.query(DOING, LANDINGS, &[(&self.plan, Type::INT8)])?;
-        let commits: Result<Vec<String>, _> = rows.iter().map(|row| row.try_get("sha")).collect();
-        commits.map_err(|error| self.database.unreadable(DOING, &error))
+        self.database.read(DOING, LANDINGS, &[(&self.plan, Type::INT8)], |row| row.try_get("sha"))
     }
 
     /// Counts as merged whatever has one of these commits.

@@ -8,8 +8,8 @@ use crate::schema;
 use plimsoll_domain::board::Board;
 use plimsoll_policy::plan::Item;
 use plimsoll_policy::workers::{LEASE, board};
-use postgres::Transaction;
 use postgres::types::Type;
+use postgres::{Row, Transaction};
 use serde_json::json;
 
 /// Far more than anybody plans; the places are the database's numbers.
@@ -120,12 +120,10 @@ impl Fleet {
 
     /// A fleet that is there.
     pub fn open(mut database: Database, name: &str) -> Result<Fleet, FleetError> {
-        const DOING: &str = "open the fleet";
         schema::check(&mut database)?;
-        let rows = database.query(DOING, OPEN, &[(&name, Type::TEXT)])?;
-        let row = rows.first().ok_or_else(|| FleetError::NoPlan(name.to_owned()))?;
-        let read = || Ok((row.try_get("id")?, row.try_get("has_areas")?));
-        let (plan, has_areas) = read().map_err(|error| database.unreadable(DOING, &error))?;
+        let row = |row: &Row| Ok((row.try_get("id")?, row.try_get("has_areas")?));
+        let found = database.read("open the fleet", OPEN, &[(&name, Type::TEXT)], row)?.pop();
+        let (plan, has_areas) = found.ok_or_else(|| FleetError::NoPlan(name.to_owned()))?;
         Ok(Fleet { database, plan, name: name.to_owned(), has_areas })
     }
 

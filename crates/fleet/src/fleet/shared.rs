@@ -1,6 +1,7 @@
 //! The board as a machine at work asks for it: `flows::workers` decides by it, and knows nothing of databases.
 
-use super::{Change, Fleet, Rows, lock_plan, storable};
+use super::members::{WorkerReport, spent};
+use super::{Change, Fleet, Rows, storable};
 use crate::database::Parameter;
 use crate::deadline::ANSWER;
 use crate::fault::{Fault, FleetError};
@@ -10,9 +11,9 @@ use plimsoll_domain::workers::{ItemOutcome, ItemResult};
 use plimsoll_flows::workers::shared::{
     BoardError, Ended, Look, Refused, Reserved, SharedBoard, SharedItem, WorkerNews,
 };
-use plimsoll_policy::workers::{self, Claim, LEASE};
+use plimsoll_policy::workers::{self, Claim};
 use postgres::types::Type;
-use postgres::{Error, Row, Transaction};
+use postgres::{Error, Row};
 use std::collections::HashSet;
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -35,20 +36,6 @@ const BEGIN_AT: &str = "update plimsoll.item set start = $3, beyond = $4 where p
 const PASSED: &str = "
     update plimsoll.plan set passed = passed || array(select unnest($2::text[]) except select unnest(passed)) where id = $1
     returning id";
-/// Of a run that is over nothing is set aside any more.
-const REPORT: &str = "
-    with clock as materialized (select plimsoll.moment() as now)
-    insert into plimsoll.worker as known (plan, name, machine, pid, version, started, seen, session, percent, cost, item)
-    select plan.id, $2, $3, $4, $5, clock.now, clock.now, $6, $7, $8, $9 from plimsoll.plan, clock where plan.id = $1
-    on conflict (plan, name) do update set seen = excluded.seen, pid = excluded.pid, version = excluded.version,
-      session = excluded.session, percent = excluded.percent, item = excluded.item,
-      cost = greatest(known.cost, excluded.cost),
-      allowance = case when excluded.item is not null then known.allowance end
-    returning name";
-const MONEY: &str = "
-    select name, cost, allowance, seen > plimsoll.moment() - $2 as is_there from plimsoll.worker where plan = $1";
-const MOST: &str = "select max_cost from plimsoll.plan where id = $1";
-const ALLOW: &str = "update plimsoll.worker set allowance = cost + $3 where plan = $1 and name = $2";
 const END: &str = "
     with over as (
       update plimsoll.plan set ended = 'done' where id = $1 and ended is null
@@ -86,8 +73,17 @@ impl MachineBoard {
         MachineBoard { fleet: Some(fleet), reach, name, machine, limit: ANSWER }
     }
 
-    fn name_of(&self, worker: usize) -> String {
-        format!("{}/{worker}", self.machine.member)
+    fn report_of(&self, news: &WorkerNews) -> WorkerReport {
+        WorkerReport {
+            name: format!("{}/{}", self.machine.member, news.worker),
+            machine: self.machine.name.clone(),
+            pid: self.machine.pid,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            session: news.session.clone(),
+            percent: news.percent.map(|percent| percent as f64),
+            cost: news.cost_usd,
+            item: news.item,
+        }
     }
 
     /// Asks in a thread of its own. One that is given up may do what it was asked for all the same: everything can be asked again.
@@ -117,11 +113,8 @@ impl MachineBoard {
 
 impl Fleet {
     fn shared_item(&mut self, place: usize) -> Result<SharedItem, FleetError> {
-        const DOING: &str = "read an item";
         let parameters: [Parameter<'_>; 2] = [(&self.plan, Type::INT8), (&small(place), Type::INT4)];
-        let rows = self.database.query(DOING, ITEMS, &parameters)?;
-        let found = rows.first().map(shared_item).transpose();
-        let found = found.map_err(|error| self.database.unreadable(DOING, &error))?;
+        let found = self.database.read("read an item", ITEMS, &parameters, shared_item)?.pop();
         Ok(found.map(|(_, item)| item).unwrap_or_default())
     }
 
@@ -137,7 +130,7 @@ impl Fleet {
                 items: rows.iter().map(shared_item).collect::<Result<_, _>>()?,
                 passed: row.try_get("passed")?,
                 is_draining: row.try_get("draining")?,
-                spent: spent(&row)?,
+                spent: spent(&row)?.over(),
                 ended: match row.try_get::<_, Option<&str>>("ended")? {
                     Some("done") => Some(Ended::Done),
                     Some(_) => Some(Ended::Stopped),
@@ -245,95 +238,9 @@ impl Fleet {
         self.database.query("keep what has passed", PASSED, &parameters).map(drop)
     }
 
-    fn report_of(&mut self, name: &str, machine: &Machine, news: &WorkerNews) -> Result<(), FleetError> {
-        let (pid, version) = (i64::from(machine.pid), env!("CARGO_PKG_VERSION"));
-        let percent = news.percent.map(|percent| percent as f64);
-        let at = news.item.map(small);
-        let parameters: [Parameter<'_>; 9] = [
-            (&self.plan, Type::INT8),
-            (&name, Type::TEXT),
-            (&machine.name, Type::TEXT),
-            (&pid, Type::INT8),
-            (&version, Type::TEXT),
-            (&news.session, Type::TEXT),
-            (&percent, Type::FLOAT8),
-            (&news.cost_usd, Type::FLOAT8),
-            (&at, Type::INT4),
-        ];
-        let rows = self.database.query("report a worker", REPORT, &parameters)?;
-        if rows.is_empty() { Err(FleetError::NoPlan(self.name.clone())) } else { Ok(()) }
-    }
-
-    /// One after the other: two that looked at the same moment would share the same money.
-    fn reserve(&mut self, name: &str, least: f64) -> Result<Reserved, FleetError> {
-        let Fleet { database, plan, name: fleet, .. } = self;
-        database.transaction("set money aside", |transaction| {
-            lock_plan(transaction, *plan, fleet)?;
-            let most: Option<f64> =
-                transaction.query_typed_one(MOST, &[(plan, Type::INT8)])?.try_get("max_cost")?;
-            let Some(most) = most else { return Ok(Reserved::Unlimited) };
-            let purses = purses(transaction, *plan)?;
-            let reserved = share(&purses, name, most, least);
-            if let Reserved::Share(share) = reserved {
-                let parameters: [Parameter<'_>; 3] =
-                    [(plan, Type::INT8), (&name, Type::TEXT), (&share, Type::FLOAT8)];
-                transaction.execute_typed(ALLOW, &parameters)?;
-            }
-            Ok(reserved)
-        })
-    }
-
     fn end_done(&mut self) -> Result<(), FleetError> {
         self.database.query("end the fleet", END, &[(&self.plan, Type::INT8)]).map(drop)
     }
-}
-
-/// A worker's money.
-#[derive(Debug, Clone, PartialEq)]
-struct Purse {
-    name: String,
-    cost: f64,
-    /// It may come to so much.
-    allowance: Option<f64>,
-    /// It was heard of within a lease: what a dead one had set aside is free.
-    is_there: bool,
-}
-
-fn purses(transaction: &mut Transaction<'_>, plan: i64) -> Result<Vec<Purse>, Error> {
-    let rows = transaction.query_typed(MONEY, &[(&plan, Type::INT8), (&number(LEASE), Type::INT8)])?;
-    let purse = |row: &Row| {
-        Ok(Purse {
-            name: row.try_get("name")?,
-            cost: row.try_get("cost")?,
-            allowance: row.try_get("allowance")?,
-            is_there: row.try_get("is_there")?,
-        })
-    };
-    rows.iter().map(purse).collect()
-}
-
-/// What one worker may spend next. All that was ever allowed is never more than the plan may spend.
-fn share(purses: &[Purse], name: &str, most: f64, least: f64) -> Reserved {
-    let spent: f64 = purses.iter().map(|purse| purse.cost).sum();
-    let others = || purses.iter().filter(|purse| purse.name != name && purse.is_there);
-    let set_aside = |purse: &Purse| (purse.allowance.unwrap_or_default() - purse.cost).max(0.0);
-    let reserved: f64 = others().map(set_aside).sum();
-    let free = most - spent - reserved;
-    let idle = others().filter(|purse| set_aside(purse) < least).count();
-    let share = free / (1 + idle) as f64;
-    // A rest that is too small to be shared is the last one's.
-    let share = if share < least && reserved < least { free } else { share };
-    match () {
-        () if share >= least => Reserved::Share(share),
-        () if reserved >= least => Reserved::Later,
-        () => Reserved::Nothing(spent, most),
-    }
-}
-
-/// What is spent of what may be, once it is all: as a claim asks.
-fn spent(row: &Row) -> Result<Option<(f64, f64)>, Error> {
-    let (cost, most): (f64, Option<f64>) = (row.try_get("cost")?, row.try_get("max_cost")?);
-    Ok(most.filter(|most| cost >= *most).map(|most| (cost, most)))
 }
 
 fn shared_item(row: &Row) -> Result<(usize, SharedItem), Error> {
@@ -427,16 +334,16 @@ impl SharedBoard for MachineBoard {
     }
 
     fn reserve(&mut self, news: &WorkerNews, least_usd: f64) -> Result<Reserved, BoardError> {
-        let (name, machine, news) = (self.name_of(news.worker), self.machine.clone(), news.clone());
+        let report = self.report_of(news);
         self.ask(move |fleet| {
-            fleet.report_of(&name, &machine, &news)?;
-            fleet.reserve(&name, least_usd)
+            fleet.report(&report)?;
+            fleet.reserve(&report.name, least_usd)
         })
     }
 
     fn report(&mut self, news: &WorkerNews) -> Result<(), BoardError> {
-        let (name, machine, news) = (self.name_of(news.worker), self.machine.clone(), news.clone());
-        self.ask(move |fleet| fleet.report_of(&name, &machine, &news))
+        let report = self.report_of(news);
+        self.ask(move |fleet| fleet.report(&report))
     }
 
     fn end(&mut self) -> Result<(), BoardError> {
@@ -472,31 +379,5 @@ mod tests {
             "{gone:?}"
         );
         drop(answers);
-    }
-
-    #[test]
-    fn what_all_may_spend_together_is_never_more_than_the_plan_may() {
-        let mut purses: Vec<Purse> = ["a", "b", "c"]
-            .map(|name| Purse { name: name.to_owned(), cost: 0.0, allowance: None, is_there: true })
-            .into();
-        for place in 0..3 {
-            let name = purses[place].name.clone();
-            let Reserved::Share(share) = share(&purses, &name, 6.0, 0.01) else { panic!("there is enough") };
-            assert!((share - 2.0).abs() < 1e-9, "{share}");
-            purses[place].allowance = Some(purses[place].cost + share);
-        }
-        purses[0].cost = 2.0;
-        assert_eq!(share(&purses, "a", 6.0, 0.01), Reserved::Later);
-        // The machine of the second is gone: what it had set aside and not spent is free.
-        (purses[1].cost, purses[1].is_there) = (0.5, false);
-        assert_eq!(share(&purses, "a", 6.0, 0.01), Reserved::Share(1.5));
-        (purses[2].cost, purses[1].cost) = (2.0, 2.0);
-        assert_eq!(share(&purses, "a", 6.0, 0.01), Reserved::Nothing(6.0, 6.0));
-        // Too little for two is the last one's.
-        purses[2].cost = 1.985;
-        purses[2].allowance = Some(1.985);
-        assert!(
-            matches!(share(&purses, "a", 6.0, 0.01), Reserved::Share(share) if (share - 0.015).abs() < 1e-9)
-        );
     }
 }

@@ -151,18 +151,12 @@ impl Fleet {
 
     /// Its items, in the plan's order.
     pub fn items(&mut self) -> Result<Vec<ItemStanding>, FleetError> {
-        const DOING: &str = "read the items";
-        let rows = self.database.query(DOING, ITEMS, &[(&self.name, Type::TEXT)])?;
-        let items: Result<_, Error> = rows.iter().map(item).collect();
-        items.map_err(|error| self.database.unreadable(DOING, &error))
+        self.database.read("read the items", ITEMS, &[(&self.name, Type::TEXT)], item)
     }
 
     /// Its workers, also those of earlier members.
     pub fn workers(&mut self) -> Result<Vec<WorkerStanding>, FleetError> {
-        const DOING: &str = "read the workers";
-        let rows = self.database.query(DOING, WORKERS, &[(&self.name, Type::TEXT)])?;
-        let workers: Result<_, Error> = rows.iter().map(worker).collect();
-        workers.map_err(|error| self.database.unreadable(DOING, &error))
+        self.database.read("read the workers", WORKERS, &[(&self.name, Type::TEXT)], worker)
     }
 }
 
@@ -213,10 +207,7 @@ pub fn standings(database: &mut Database) -> Result<Vec<Standing>, FleetError> {
 }
 
 fn read(database: &mut Database, name: Option<&str>) -> Result<Vec<Standing>, FleetError> {
-    const DOING: &str = "look at the fleets";
-    let rows = database.query(DOING, STANDINGS, &[(&name, Type::TEXT)])?;
-    let standings: Result<_, Error> = rows.iter().map(standing).collect();
-    standings.map_err(|error| database.unreadable(DOING, &error))
+    database.read("look at the fleets", STANDINGS, &[(&name, Type::TEXT)], standing)
 }
 
 fn standing(row: &Row) -> Result<Standing, Error> {

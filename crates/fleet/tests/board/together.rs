@@ -105,6 +105,7 @@ fn one_limit_of_the_cost_holds_on_all_machines() {
         session: "s".to_owned(),
         percent: Some(12.5),
         cost,
+        item: None,
     };
     fleet.report(&report("one", 6.0)).expect("an answer");
     other.report(&report("two", 3.5)).expect("an answer");

@@ -123,7 +123,7 @@ fn the_views_for_dashboards_count_what_is_there() {
     let costs: Vec<(String, i64, f64)> =
         costs.expect("rows").iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
     assert_eq!(costs, [("m".to_owned(), 2, 1.5), ("n".to_owned(), 1, 0.25)]);
-    // Who is silent for as long as a lease is not there any more.
+    // A worker that has reported nothing for the length of a lease does not count.
     let silent = format!("update plimsoll.worker set seen = plimsoll.moment() - {LEASE} where name = 'n/1'");
     client.batch_execute(&silent).expect("a worker");
     let there = client.query_one("select is_there from plimsoll.fleet_workers where worker = 'n/1'", &[]);

@@ -1,4 +1,4 @@
-//! What a parallel run heeds whose board it shares with other machines.
+//! What a parallel run does besides when it shares its board with other machines.
 
 use super::begin::spent_by_fleet;
 use super::{Closing, Scheduler, WorkersError};
