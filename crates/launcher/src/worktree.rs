@@ -16,6 +16,7 @@ use crate::time_limit::TimeLimit;
 use plimsoll_domain::text::{clip, clip_start};
 use plimsoll_store::disk;
 use std::path::Path;
+use std::thread::sleep;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -23,6 +24,11 @@ use thiserror::Error;
 const CHECKOUT_DEADLINE: Duration = Duration::from_secs(300);
 /// So many commits as one item has, with the user's hooks.
 const REBASE_DEADLINE: Duration = Duration::from_secs(300);
+/// The file of a worktree that is there before its words are, as git names it in any language; how often it is met, and so long that
+/// takes to pass.
+const HALF_MADE: &str = "/commondir";
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(50);
 /// How much of git's message is kept: the lines about conflicts are its last ones.
 const LONGEST_REASON: usize = 2_000;
 
@@ -62,31 +68,46 @@ pub enum Rebased {
 /// its folder; one that has gone on is somebody's work.
 pub fn add(repository: &Path, folder: &Path, branch: &str, commit: &str) -> Result<(), WorktreeError> {
     let place = folder.to_string_lossy();
-    let is_left = end_of(repository, branch).as_deref() == Some(commit);
-    let arguments: &[&str] = if is_left {
-        &["worktree", "add", "--quiet", &place, branch]
-    } else {
-        &["worktree", "add", "--quiet", "--no-track", "-b", branch, &place, commit]
-    };
-    run(repository, "worktree add", arguments)
+    beside_others(|| {
+        let is_left = end_of(repository, branch).as_deref() == Some(commit);
+        let arguments: &[&str] = if is_left {
+            &["worktree", "add", "--quiet", &place, branch]
+        } else {
+            &["worktree", "add", "--quiet", "--no-track", "-b", branch, &place, commit]
+        };
+        run(repository, "worktree add", arguments)
+    })
 }
 
 /// Creates a worktree without a branch, at a commit.
 pub fn add_detached(repository: &Path, folder: &Path, commit: &str) -> Result<(), WorktreeError> {
     let place = folder.to_string_lossy();
-    run(repository, "worktree add", &["worktree", "add", "--quiet", "--detach", &place, commit])
+    let arguments = ["worktree", "add", "--quiet", "--detach", &place, commit];
+    beside_others(|| run(repository, "worktree add", &arguments))
 }
 
 /// Removes a worktree with everything in it, also one that a kill has left half made. Its branch stays.
 pub fn remove(repository: &Path, folder: &Path) -> Result<(), WorktreeError> {
     let place = folder.to_string_lossy();
     // Twice: a locked one, too. A folder that git does not know is none of its worktrees.
-    let removed = run(repository, "worktree remove", &["worktree", "remove", "--force", "--force", &place]);
+    let arguments = ["worktree", "remove", "--force", "--force", &place];
+    let removed = beside_others(|| run(repository, "worktree remove", &arguments));
     disk::look_anew(folder);
     if removed.is_ok() || disk::exists(folder) {
         return removed;
     }
     run(repository, "worktree prune", &["worktree", "prune"])
+}
+
+/// Git looks at all worktrees, whatever is asked about one, and fails where another git is just making one.
+fn beside_others(mut work: impl FnMut() -> Result<(), WorktreeError>) -> Result<(), WorktreeError> {
+    for _ in 1..TRIES {
+        match work() {
+            Err(WorktreeError::Refused { why, .. }) if why.contains(HALF_MADE) => sleep(PAUSE),
+            done => return done,
+        }
+    }
+    work()
 }
 
 /// Puts the commits that a branch has beyond a commit onto another one, in a detached worktree that holds nothing else.
@@ -376,6 +397,33 @@ mod tests {
         assert!(place.join("a.txt").exists());
         let unknown = add_detached(&repository, &folder.path().join("two"), NONE);
         assert!(matches!(unknown, Err(WorktreeError::Refused { .. })), "{unknown:?}");
+    }
+
+    #[test]
+    fn a_worktree_that_another_git_is_just_making_is_waited_for() {
+        let (folder, repository) = stage();
+        let first = git::head(&repository).unwrap();
+        let place = folder.path().join("one");
+        add(&repository, &place, "p/1/1", &first).unwrap();
+        let other = repository.join(".git/worktrees/other");
+        std::fs::create_dir(&other).unwrap();
+        for file in ["gitdir", "HEAD", "commondir"] {
+            std::fs::copy(repository.join(".git/worktrees/one").join(file), other.join(file)).unwrap();
+        }
+        std::fs::write(other.join("commondir"), "").unwrap();
+        let arguments = ["worktree", "remove", "--force", "--force", &place.to_string_lossy()];
+        let refused = run(&repository, "worktree remove", &arguments);
+        assert!(
+            matches!(&refused, Err(WorktreeError::Refused { why, .. }) if why.contains(HALF_MADE)),
+            "{refused:?}"
+        );
+        std::thread::scope(|scope| {
+            let removed = scope.spawn(|| remove(&repository, &place));
+            sleep(PAUSE * 3);
+            std::fs::write(other.join("commondir"), "../..\n").unwrap();
+            removed.join().unwrap().unwrap();
+        });
+        assert!(!place.exists());
     }
 
     #[test]
