@@ -259,6 +259,9 @@ impl<'a> Merger<'a> {
                 worktree::check_out(&tree, &self.end)?;
                 self.end.clone()
             }
+            // With what is not on the branch yet: who began anew now would begin before it, and meet it again. The next round sees
+            // what has landed.
+            Ok(Rebased::Conflict { .. }) if self.end != self.tip => return Ok(false),
             Ok(Rebased::Conflict { files, words }) => {
                 self.send_back(
                     &now,

@@ -6,8 +6,9 @@ pub trait Bench {
     /// Why it cannot go on at all.
     type Error;
 
-    /// Puts the work of these items onto the target's end, one after the other, as many as fit: what does not fit is refused
-    /// there and then, and the others are still put. Answers with those that were put.
+    /// Puts the work of these items onto the target's end, one after the other, as many as fit: what does not fit onto the target is
+    /// refused there and then, what does not fit onto others of them is left for another round, and the others are still put.
+    /// Answers with those that were put.
     fn stack(&mut self, items: &[usize]) -> Result<Vec<usize>, Self::Error>;
 
     /// Runs the verify commands on what was stacked last: what the failing one printed, if one fails.
