@@ -158,10 +158,11 @@ pub fn join(
     let shared = Shared::new(board, heartbeat, target, patience);
     let table = Table::open(project, &run.run_id, Some(shared), || Ok(record_of_member(&plan, &ground)))?;
     let Some(shared) = &table.shared else { return Ok(1) };
-    shared::look(&table, shared)?;
+    let (interrupts, ends) = (watcher.interrupts().clone(), AtomicBool::new(false));
+    let is_away = |error: &BoardError| matches!(error, BoardError::Away(_));
+    shared::insist(shared::BEGINNING, &|| interrupts.count() > 0, is_away, || shared::look(&table, shared))?;
     let trees = settle_in(project, run, &table, ground)?;
     let run = state_file::load(project, Some(&run.run_id))?.unwrap_or_else(|| run.clone());
-    let (interrupts, ends) = (watcher.interrupts().clone(), AtomicBool::new(false));
     let give_up = || interrupts.count() > 2 || ends.load(Ordering::Relaxed);
     std::thread::scope(|scope| {
         scope.spawn(|| shared::beat(&table, shared, &ends));

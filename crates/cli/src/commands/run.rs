@@ -175,7 +175,7 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, Ru
     // The user's own settings are those of now; the project's are those of the run's beginning.
     let settings = config::load_of_run(project, &state.run_id);
     let style = if arguments.json { Style::Json } else { Style::fitting() };
-    let watcher = progress::watcher(style).map_err(RunCommandError::Signals)?;
+    let watcher = progress::watcher(style, "--resume").map_err(RunCommandError::Signals)?;
     let telemetry = telemetry::start(project, &state);
     options.has_spans = telemetry.has_spans;
     let watcher = progress::telemetry::exporting(telemetry, watcher);

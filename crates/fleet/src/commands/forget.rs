@@ -38,8 +38,13 @@ fn remains(whole: &Whole) -> String {
     let work = (fleet.deliver == "branch").then(|| fleet.target.clone());
     let of_items = items.iter().filter_map(|item| branch_of(&fleet.name, item));
     let branches: Vec<String> = work.into_iter().chain(of_items).collect();
+    let (repo, name) = (one_line(&fleet.repo), one_line(&fleet.name));
+    let references = format!(
+        "short texts and landed commits remain there below refs/plimsoll/{name}/; to remove them, too:\n  \
+         git push origin --delete $(git ls-remote origin 'refs/plimsoll/{name}/*' | cut -f2)"
+    );
     if branches.is_empty() {
-        return format!("nothing of it remains on {}", one_line(&fleet.repo));
+        return format!("no branch of it remains on {repo}\n{references}");
     }
     let named: Vec<String> =
         branches.iter().take(MOST).map(|branch| format!("  {}\n", one_line(branch))).collect();
@@ -47,8 +52,7 @@ fn remains(whole: &Whole) -> String {
     let more = if more > 0 { format!("  and {more} more\n") } else { String::new() };
     let first = one_line(&branches[0]);
     format!(
-        "these branches may remain on {}:\n{}{more}to remove one, in a clone: git push origin --delete {first}",
-        one_line(&fleet.repo),
+        "these branches may remain on {repo}:\n{}{more}to remove one, in a clone: git push origin --delete {first}\n{references}",
         named.concat()
     )
 }

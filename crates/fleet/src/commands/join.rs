@@ -28,7 +28,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where no number of sessions is stated: as many as a plan of any length takes.
+/// As many as a plan of any length takes: what all machines may begin together, the board knows.
 const SESSIONS: u32 = 100_000;
 /// How much of the computer's name stands in this machine's.
 const COMPUTER: usize = 40;
@@ -150,7 +150,8 @@ fn work(arguments: &JoinArguments) -> Result<u8, JoinError> {
     };
     let settings = config::load_of_run(&project, &run.run_id);
     let style = if arguments.json { Style::Json } else { Style::fitting() };
-    let mut watcher = watcher(style).map_err(JoinError::Signals)?;
+    let again = format!("plimsoll fleet join {}", one_line(&arguments.name));
+    let mut watcher = watcher(style, &again).map_err(JoinError::Signals)?;
     let ended = workers::join(&project, &settings, &options, ready, &run, joining, watcher.as_mut());
     // Gives the bar back before anything else is printed.
     drop(watcher);
@@ -241,7 +242,7 @@ fn new_run(
     NewRun {
         name: Some(arguments.name.clone()),
         todo: Some(SHOWN_PLAN.to_owned()),
-        max_iterations: plan.sessions_left.unwrap_or(SESSIONS),
+        max_iterations: SESSIONS,
         promise: plan.promise.clone(),
         verify: plan.verify.clone(),
         client,

@@ -10,8 +10,7 @@ use postgres::types::Type;
 use postgres::{Error, Row};
 
 const PLAN: &str = "
-    select created, repo, target, verify, objective_hash, began_at, plan_file, plan_is_tracked, below, promise, max_sessions, ended,
-      (select coalesce(sum(sessions), 0)::bigint from plimsoll.item where plan = $1) as sessions,
+    select created, repo, target, verify, objective_hash, began_at, plan_file, plan_is_tracked, below, promise, ended,
       array(select text from plimsoll.item where plan = $1 order by place) as items
     from plimsoll.plan where id = $1";
 const NOTE: &str = "
@@ -37,8 +36,6 @@ pub(crate) struct SharedPlan {
     /// The project's folder, from the repository's root on.
     pub(crate) below: String,
     pub(crate) promise: String,
-    /// What is left of the sessions; none for as many as it takes.
-    pub(crate) sessions_left: Option<u32>,
     pub(crate) ended: Option<String>,
     pub(crate) items: Vec<String>,
 }
@@ -71,9 +68,6 @@ impl Fleet {
 }
 
 fn shared_plan(row: &Row) -> Result<SharedPlan, Error> {
-    let most: Option<i64> = row.try_get("max_sessions")?;
-    let used: i64 = row.try_get("sessions")?;
-    let left = most.map(|most| u32::try_from((most - used).max(0)).unwrap_or(u32::MAX));
     Ok(SharedPlan {
         created: moment(row.try_get("created")?),
         repo: row.try_get("repo")?,
@@ -85,7 +79,6 @@ fn shared_plan(row: &Row) -> Result<SharedPlan, Error> {
         plan_is_tracked: row.try_get("plan_is_tracked")?,
         below: row.try_get("below")?,
         promise: row.try_get("promise")?,
-        sessions_left: left,
         ended: row.try_get("ended")?,
         items: row.try_get("items")?,
     })

@@ -9,7 +9,7 @@ use crate::rows::{item, moment, number, small, whole};
 use plimsoll_domain::board::Aside;
 use plimsoll_domain::workers::{ItemOutcome, ItemResult};
 use plimsoll_flows::workers::shared::{
-    BoardError, Ended, Look, Refused, Reserved, SharedBoard, SharedItem, WorkerNews,
+    BoardError, Ended, Look, Refused, Reserved, SharedBoard, SharedItem, UsedUp, WorkerNews,
 };
 use plimsoll_policy::workers::{self, Claim};
 use postgres::types::Type;
@@ -26,10 +26,11 @@ const ITEMS: &str = "
     from plimsoll.item where plan = $1 and stage <> 'merged' and ($2 < 0 or place = $2) order by place";
 const PLAN: &str = "
     select paused_until, merger, merger_until, merger_epoch, passed, draining, ended, max_cost, plimsoll.moment() as now,
-      (select coalesce(sum(cost), 0) from plimsoll.worker where plan = $1) as cost
+      (select coalesce(sum(cost), 0) from plimsoll.worker where plan = $1) as cost,
+      case when max_sessions <= (select coalesce(sum(sessions), 0) from plimsoll.item where plan = $1) then max_sessions end as used
     from plimsoll.plan where id = $1";
 const CARRY: &str = "
-    update plimsoll.item set start = $3, beyond = $4, cost = cost + $5, tokens = tokens + $6, sessions = sessions + $7,
+    update plimsoll.item set start = $3, beyond = $4, cost = cost + $5, tokens = tokens + $6, sessions = sessions + $7, sessions_allowed = 0,
       question = coalesce($8, question), answer = case when $8 is null then answer end
     where plan = $1 and place = $2";
 const BEGIN_AT: &str = "update plimsoll.item set start = $3, beyond = $4 where plan = $1 and place = $2";
@@ -130,7 +131,7 @@ impl Fleet {
                 items: rows.iter().map(shared_item).collect::<Result<_, _>>()?,
                 passed: row.try_get("passed")?,
                 is_draining: row.try_get("draining")?,
-                spent: spent(&row)?.over(),
+                used_up: used_up(&row)?,
                 ended: match row.try_get::<_, Option<&str>>("ended")? {
                     Some("done") => Some(Ended::Done),
                     Some(_) => Some(Ended::Stopped),
@@ -256,6 +257,12 @@ fn shared_item(row: &Row) -> Result<(usize, SharedItem), Error> {
     Ok((place, shared))
 }
 
+fn used_up(row: &Row) -> Result<Option<UsedUp>, Error> {
+    let money = spent(row)?.over().map(|(spent, most)| UsedUp::Money(spent, most));
+    let sessions = row.try_get::<_, Option<i64>>("used")?.map(|used| UsedUp::Sessions(moment(used)));
+    Ok(money.or(sessions))
+}
+
 /// What it means to whoever works.
 fn meant(error: FleetError) -> BoardError {
     match error {
@@ -333,11 +340,11 @@ impl SharedBoard for MachineBoard {
         self.ask(move |fleet| fleet.note_passed(&commands))
     }
 
-    fn reserve(&mut self, news: &WorkerNews, least_usd: f64) -> Result<Reserved, BoardError> {
+    fn reserve(&mut self, news: &WorkerNews, sessions: u32, least_usd: f64) -> Result<Reserved, BoardError> {
         let report = self.report_of(news);
         self.ask(move |fleet| {
             fleet.report(&report)?;
-            fleet.reserve(&report.name, least_usd)
+            fleet.reserve(&report, sessions, least_usd)
         })
     }
 

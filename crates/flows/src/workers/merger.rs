@@ -6,7 +6,7 @@ mod refusal;
 use crate::run::verify::verify;
 use crate::workers::board::{BEGUN_BEFORE, ticks};
 use crate::workers::ground::ITEM_PLAN;
-use crate::workers::shared::{BoardError, Refused, Shared, look};
+use crate::workers::shared::{BoardError, Refused, Shared, SharedBoard, insist, look};
 use crate::workers::table::Table;
 use crate::workers::tree::Trees;
 use plimsoll_domain::board::{BoardItem, Stage};
@@ -25,9 +25,12 @@ use plimsoll_store::{Durability, Project, StoreError, disk};
 use refusal::Refusal;
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 /// The one merger of a local board.
 const NAME: &str = "merger";
+/// So long one question is asked again while the board is away.
+const INSISTENCE: Duration = Duration::from_secs(10);
 /// How much of git's words, or of a command's output, stands in its notes.
 const NOTE: usize = 350;
 
@@ -127,13 +130,24 @@ impl<'a> Merger<'a> {
             return Ok(self.table.change(|workers| become_merger(&mut workers.board, NAME, now))?);
         };
         let name = self.table.now().member.unwrap_or_default().name;
-        let taken = shared.ask(|board| board.become_merger(&name))?;
+        let taken = self.ask(shared, |board| board.become_merger(&name))?;
         shared.known().merger = taken;
         if taken.is_some() {
             // What others have offered since.
             look(self.table, shared)?;
         }
         Ok(taken)
+    }
+
+    /// Asks the board. A round has many questions: over a line that breaks often none would come to its end if each of them could end
+    /// it. All of them may be asked twice.
+    fn ask<T>(
+        &self,
+        shared: &Shared,
+        mut question: impl FnMut(&mut dyn SharedBoard) -> Result<T, BoardError>,
+    ) -> Result<T, BoardError> {
+        let is_away = |error: &BoardError| matches!(error, BoardError::Away(_));
+        insist(INSISTENCE, self.give_up, is_away, || shared.ask(&mut question))
     }
 
     /// The branch's end, as it is now; where others work on it, too, with the work on these items.
@@ -186,9 +200,9 @@ impl<'a> Merger<'a> {
             |commit: &str| is_in(commit) && !worktree::contains(repository, &now.began_at, commit);
         let lost = shared.target.landings().into_iter();
         for (item, commit) in lost.filter(|(item, commit)| is_open(*item) && is_of_fleet(commit)) {
-            shared.ask(|board| board.found(item, &commit))?;
+            self.ask(shared, |board| board.found(item, &commit))?;
         }
-        let landed = shared.ask(|board| board.settle(&is_in))?;
+        let landed = self.ask(shared, |board| board.settle(&is_in))?;
         self.table.change(|workers| {
             landed.iter().for_each(|item| workers.board.items[*item].stage = Stage::Merged);
         })?;
@@ -210,7 +224,7 @@ impl<'a> Merger<'a> {
             return Ok(());
         }
         if let Some(shared) = &self.table.shared {
-            shared.ask(|board| board.note_passed(passed))?;
+            self.ask(shared, |board| board.note_passed(passed))?;
         }
         Ok(self.table.change(|workers| note_passed(workers, passed))?)
     }
@@ -347,7 +361,7 @@ impl<'a> Merger<'a> {
                 start: start.0.clone(),
                 beyond: start.1.clone(),
             };
-            shared.ask(|board| board.refuse(&refused))?;
+            self.ask(shared, |board| board.refuse(&refused))?;
         }
         let is_set_aside = self.table.change(|workers| {
             // One that was fenced has landed, or is somebody else's by now.
@@ -434,7 +448,7 @@ impl Bench for Merger<'_> {
         if let Some(shared) = &self.table.shared {
             // Whoever is not the merger any more, or has an item that somebody landed, moves nothing.
             for one in &here {
-                shared.ask(|board| board.land(self.epoch, one.item, &one.commit))?;
+                self.ask(shared, |board| board.land(self.epoch, one.item, &one.commit))?;
             }
         }
         self.table.change(|workers| {

@@ -89,6 +89,8 @@ pub(super) struct Scheduler<'scope, 'env> {
     hurried: Option<Instant>,
     /// When a round of merging began last where others merge, too.
     merged: Option<Instant>,
+    /// True once it was said that the board or the remote is waited for.
+    is_waiting: bool,
     /// True when threads give up.
     cut: Arc<AtomicBool>,
 }
@@ -130,6 +132,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             claimed: None,
             hurried: None,
             merged: None,
+            is_waiting: false,
             cut: Arc::default(),
         }
     }
@@ -286,7 +289,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         let name = now.member.unwrap_or_default().name;
         let is_others = now.board.merger.holds(shared.moment()) && now.board.merger.holder != name;
         let is_soon = self.merged.is_some_and(|at| at.elapsed() < MERGE_INTERVAL);
-        if is_others || is_soon || shared.trouble().is_some() {
+        if is_others || is_soon || shared.trouble().is_some() && !shared.is_to_be_tried(&self.table.now()) {
             return false;
         }
         self.merged = Some(Instant::now());

@@ -61,8 +61,8 @@ pub struct Look {
     pub passed: Vec<String>,
     /// Nothing new is begun.
     pub is_draining: bool,
-    /// What is spent, and what may be: once nothing is left.
-    pub spent: Option<(f64, f64)>,
+    /// Why nothing may be begun any more.
+    pub used_up: Option<UsedUp>,
     /// Why it is over.
     pub ended: Option<Ended>,
 }
@@ -76,17 +76,29 @@ pub enum Ended {
     Stopped,
 }
 
-/// What a worker may still spend of what the plan may.
+/// What a worker may still use of what the plan may.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Reserved {
-    /// The plan has no limit.
-    Unlimited,
-    /// So many dollars.
-    Share(f64),
+    /// So many dollars and sessions more; none where the plan has no limit.
+    Share {
+        /// US dollars.
+        usd: Option<f64>,
+        /// Sessions of its present item.
+        sessions: Option<u32>,
+    },
     /// The rest is others' until they end.
     Later,
-    /// Nothing is left: so much of so much is spent.
-    Nothing(f64, f64),
+    /// Nothing is left.
+    Nothing(UsedUp),
+}
+
+/// What a fleet has used up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum UsedUp {
+    /// So many dollars are spent of so many.
+    Money(f64, f64),
+    /// So many sessions have begun.
+    Sessions(u64),
 }
 
 /// Why an offered item goes back.
@@ -147,8 +159,9 @@ pub trait SharedBoard: Send {
     fn settle(&mut self, is_in_target: &dyn Fn(&str) -> bool) -> Result<Vec<usize>, BoardError>;
     /// Keeps which verify commands have passed on the target.
     fn note_passed(&mut self, commands: &[String]) -> Result<(), BoardError>;
-    /// Keeps what a worker says of itself, and sets aside what it may spend next, of what is left for all.
-    fn reserve(&mut self, news: &WorkerNews, least_usd: f64) -> Result<Reserved, BoardError>;
+    /// Keeps what a worker says of itself, and sets aside what it may use next, of what is left for all. Its item has taken so many
+    /// sessions that were not told yet.
+    fn reserve(&mut self, news: &WorkerNews, sessions: u32, least_usd: f64) -> Result<Reserved, BoardError>;
     /// Keeps what a worker says of itself.
     fn report(&mut self, news: &WorkerNews) -> Result<(), BoardError>;
     /// Says that everything is merged.
@@ -174,7 +187,7 @@ pub(super) struct Known {
     ahead: i64,
     /// True once it has been looked at.
     pub(super) is_draining: bool,
-    pub(super) spent: Option<(f64, f64)>,
+    pub(super) used_up: Option<UsedUp>,
     pub(super) ended: Option<Ended>,
     /// One more with each change from here: a look that began before it is out of date.
     changes: u64,
@@ -184,8 +197,9 @@ pub(super) struct Known {
     pub(super) held: Vec<Claim>,
     pub(super) merger: Option<u64>,
     pub(super) news: Vec<WorkerNews>,
-    /// Since when it has been away.
+    /// Since when it has been away, by the first way and by the second: what only looks may be answered where nothing can be written.
     board_away: Option<(Instant, String)>,
+    heartbeat_away: Option<(Instant, String)>,
     remote_away: Option<(Instant, String)>,
     /// What no waiting helps against.
     fault: Option<String>,
@@ -229,7 +243,7 @@ impl Shared {
         let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = question(board.as_mut());
         drop(board);
-        self.heard(&answer);
+        self.heard(&answer, |known| &mut known.board_away);
         answer
     }
 
@@ -241,20 +255,30 @@ impl Shared {
         let mut board = self.heartbeat.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = question(board.as_mut());
         drop(board);
-        self.heard(&answer);
+        self.heard(&answer, |known| &mut known.heartbeat_away);
         answer
     }
 
-    fn heard<T>(&self, answer: &Result<T, BoardError>) {
+    fn heard<T>(
+        &self,
+        answer: &Result<T, BoardError>,
+        away: impl FnOnce(&mut Known) -> &mut Option<(Instant, String)>,
+    ) {
         let mut known = self.known();
         match answer {
-            Ok(_) | Err(BoardError::Fenced) => known.board_away = None,
+            Ok(_) | Err(BoardError::Fenced) => *away(&mut known) = None,
             Err(BoardError::Away(why)) => {
-                let since = known.board_away.as_ref().map_or_else(Instant::now, |(since, _)| *since);
-                known.board_away = Some((since, why.clone()));
+                let away = away(&mut known);
+                let since = away.as_ref().map_or_else(Instant::now, |(since, _)| *since);
+                *away = Some((since, why.clone()));
             }
             Err(BoardError::Refused(why)) => _ = known.fault.get_or_insert_with(|| why.clone()),
         }
+    }
+
+    /// Notes what no waiting helps against.
+    fn note_fault(&self, why: String) {
+        self.known().fault.get_or_insert(why);
     }
 
     /// Notes whether the remote answers.
@@ -273,9 +297,17 @@ impl Shared {
     pub(super) fn trouble(&self) -> Option<Trouble> {
         let known = self.known();
         let fault = known.fault.clone().map(Trouble::Fault);
-        let away = [&known.board_away, &known.remote_away].into_iter().flatten();
+        let away = [&known.board_away, &known.heartbeat_away, &known.remote_away].into_iter().flatten();
         let longest = away.max_by_key(|(since, _)| since.elapsed());
         fault.or_else(|| longest.map(|(since, why)| Trouble::Away(since.elapsed(), why.clone())))
+    }
+
+    /// True where only a question of the scheduler's or the merger's can show that all is well again: everything else answers, and
+    /// nothing waits to be told.
+    pub(super) fn is_to_be_tried(&self, workers: &Workers) -> bool {
+        let known = self.known();
+        let answers = known.heartbeat_away.is_none() && known.remote_away.is_none() && known.fault.is_none();
+        answers && workers.member.as_ref().is_none_or(|member| member.outbox.is_empty())
     }
 
     /// Now, by the board's clock.
@@ -312,6 +344,29 @@ impl Shared {
         let _ = self.woken.wait_timeout_while(known, most, |known| known.changes == before);
     }
 }
+
+/// Asks again what may pass, for so long, or until nobody waits for it any more.
+pub(super) fn insist<T, E>(
+    limit: Duration,
+    give_up: &dyn Fn() -> bool,
+    may_pass: impl Fn(&E) -> bool,
+    mut ask: impl FnMut() -> Result<T, E>,
+) -> Result<T, E> {
+    let begun = Instant::now();
+    loop {
+        match ask() {
+            Err(error) if may_pass(&error) && begun.elapsed() < limit && !give_up() => {
+                std::thread::sleep(INSISTENCE);
+            }
+            answer => return answer,
+        }
+    }
+}
+
+/// How long what is away is waited for before anything has begun: whoever joins with a wrong address should know it soon.
+pub(super) const BEGINNING: Duration = Duration::from_secs(20);
+/// How often that is.
+const INSISTENCE: Duration = Duration::from_millis(500);
 
 /// With which epoch this machine holds an item, if it does.
 pub(super) fn is_leased_by(workers: &Workers, item: usize) -> Option<u64> {

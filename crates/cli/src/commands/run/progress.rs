@@ -40,8 +40,8 @@ impl Style {
     }
 }
 
-/// A watcher that also counts Ctrl-C (and takes SIGTERM and SIGHUP for a request to end now).
-pub fn watcher(style: Style) -> std::io::Result<Box<dyn RunObserver>> {
+/// A watcher that also counts Ctrl-C (and takes SIGTERM and SIGHUP for a request to end now). `continues` is what goes on later.
+pub fn watcher(style: Style, continues: &str) -> std::io::Result<Box<dyn RunObserver>> {
     let interrupts = Interrupts::default();
     let ignored = plimsoll_launcher::process::ignored_signals();
     let bar = (style == Style::Bar).then(bar);
@@ -54,8 +54,10 @@ pub fn watcher(style: Style) -> std::io::Result<Box<dyn RunObserver>> {
         let answer: Box<dyn Fn(usize) + Send> = match (&bar, style) {
             (_, Style::Json) => Box::new(|_| ()),
             (bar, _) => {
-                let bar = bar.clone();
-                Box::new(move |so_far| print(bar.as_ref(), &format!("   {}", understood(so_far)), None))
+                let (bar, continues) = (bar.clone(), continues.to_owned());
+                Box::new(move |so_far| {
+                    print(bar.as_ref(), &format!("   {}", understood(so_far, &continues)), None);
+                })
             }
         };
         listen(signal, move || counter.add(weight), answer)?;
@@ -87,10 +89,12 @@ fn listen(
 }
 
 /// What follows from having been interrupted so often.
-fn understood(interrupts: usize) -> &'static str {
+fn understood(interrupts: usize, continues: &str) -> String {
     match interrupts {
-        ..=1 => "stopping after the current session (Ctrl-C again ends it now); --resume continues",
-        _ => "ending the session now",
+        ..=1 => {
+            format!("stopping after the current session (Ctrl-C again ends it now); {continues} continues")
+        }
+        _ => "ending the session now".to_owned(),
     }
 }
 
@@ -223,12 +227,11 @@ fn line(progress: &Progress<'_>) -> Option<String> {
                 .as_ref()
                 .map(|file| format!(", {} in {file}", counted(state.items.todo_items.len(), "open item")))
                 .unwrap_or_default();
-            format!(
-                "run \"{}\" ({}), at most {} sessions{todo}",
-                one_line(&state.options.task_name),
-                state.run_id,
-                state.options.max_iterations
-            )
+            // What all machines of a fleet may begin is counted elsewhere.
+            let is_of_fleet = state.options.workers.as_ref().is_some_and(|workers| workers.fleet.is_some());
+            let most = format!(", at most {} sessions", state.options.max_iterations);
+            let most = if is_of_fleet { "" } else { &most };
+            format!("run \"{}\" ({}){most}{todo}", one_line(&state.options.task_name), state.run_id)
         }
         Progress::Iteration { state, model } => {
             let item = state.item_in_hand().map(|item| format!(": {}", clip(item, 80))).unwrap_or_default();

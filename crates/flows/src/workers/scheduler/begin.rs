@@ -5,7 +5,7 @@ use super::{Closing, STAGGER, Scheduler, followed};
 use crate::run::day;
 use crate::workers::board::item_plan;
 use crate::workers::child::{self, Start};
-use crate::workers::shared::{Reserved, Shared, SharedItem, WorkerNews, is_leased_by};
+use crate::workers::shared::{Reserved, Shared, SharedItem, UsedUp, WorkerNews, is_leased_by};
 use crate::workers::slot::{Slot, Stage};
 use crate::workers::table::Table;
 use crate::workers::tree::{TreeError, Wanted};
@@ -227,7 +227,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             .filter(|claim| self.table.is_held(*claim));
         let is_free = outlook(&now.board, self.table.moment()) == Outlook::Free;
         let is_soon = self.claimed.is_some_and(|at| at.elapsed() < CLAIM_INTERVAL);
-        let may = shared.trouble().is_none() && {
+        let may = (shared.trouble().is_none() || shared.is_to_be_tried(&now)) && {
             let known = shared.known();
             !known.is_draining && known.ended.is_none()
         };
@@ -274,14 +274,14 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         Ok(())
     }
 
-    /// What a run may use, with what all machines together may spend.
+    /// What a run may use, with what all machines together may use.
     fn shared_means(&mut self, slot: &Slot<'_>, found: Means) -> Means {
         let (Some(shared), Means::Enough { cost_usd, tokens, sessions }) = (&self.table.shared, &found)
         else {
             return found;
         };
         let now = self.table.now();
-        let used = now.works[slot.claim.item].now.cost_usd;
+        let used = now.works[slot.claim.item].now;
         let news = WorkerNews {
             worker: slot.worker,
             item: Some(slot.claim.item),
@@ -289,19 +289,18 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             ..WorkerNews::default()
         };
         // A run of one item that takes more has lost its way, however many sessions all may have.
-        let sessions = (*sessions).min(SESSIONS + now.works[slot.claim.item].now.sessions);
+        let sessions = (*sessions).min(SESSIONS + used.sessions);
         let (cost_usd, tokens) = (*cost_usd, *tokens);
-        match shared.ask(|board| board.reserve(&news, LEAST_USD)) {
-            Ok(Reserved::Unlimited) => Means::Enough { cost_usd, tokens, sessions },
-            Ok(Reserved::Share(share)) => {
-                let share = used + share;
-                Means::Enough {
-                    cost_usd: Some(cost_usd.map_or(share, |most| most.min(share))),
-                    tokens,
-                    sessions,
-                }
+        match shared.ask(|board| board.reserve(&news, used.sessions, LEAST_USD)) {
+            Ok(Reserved::Share { usd, sessions: more }) => Means::Enough {
+                cost_usd: usd.map(|share| used.cost_usd + share).into_iter().chain(cost_usd).reduce(f64::min),
+                tokens,
+                sessions: more.map_or(sessions, |more| sessions.min(used.sessions.saturating_add(more))),
+            },
+            Ok(Reserved::Nothing(used_up)) => {
+                let (status, reason) = used_up_by_fleet(used_up);
+                Means::None(status, reason)
             }
-            Ok(Reserved::Nothing(spent, most)) => Means::None(Status::Budget, spent_by_fleet(spent, most)),
             Ok(Reserved::Later) | Err(_) => Means::Later,
         }
     }
@@ -329,7 +328,12 @@ fn brought(
     Ok(wanted)
 }
 
-/// Why a machine leaves a fleet whose money is spent.
-pub(super) fn spent_by_fleet(spent: f64, most: f64) -> String {
-    format!("${spent:.2} of ${most:.2} spent by the whole fleet")
+/// Why a machine leaves a fleet that may begin nothing more.
+pub(super) fn used_up_by_fleet(used_up: UsedUp) -> (Status, String) {
+    match used_up {
+        UsedUp::Money(spent, most) => {
+            (Status::Budget, format!("${spent:.2} of ${most:.2} spent by the whole fleet"))
+        }
+        UsedUp::Sessions(used) => (Status::MaxIterations, format!("{used} sessions used by the whole fleet")),
+    }
 }

@@ -7,7 +7,7 @@ use crate::workers::WorkersError;
 use crate::workers::board::show;
 use crate::workers::child;
 use crate::workers::merger::MergeError;
-use crate::workers::shared::is_leased_by;
+use crate::workers::shared::{BEGINNING, insist, is_leased_by};
 use crate::workers::slot::{Slot, Stage};
 use plimsoll_domain::workers::Workers;
 use plimsoll_policy::workers::Claim;
@@ -20,7 +20,7 @@ impl<'scope> Scheduler<'scope, '_> {
         let give_up = move || interrupts.count() > 0;
         let mut merger = self.merger(&give_up);
         let broken = |error: MergeError| WorkersError::NothingLearned(error.to_string());
-        let tip = merger.settle().map_err(broken)?;
+        let tip = insist(BEGINNING, &give_up, MergeError::may_pass, || merger.settle()).map_err(broken)?;
         let prepared = self.trees.prepare_merger(&tip, &give_up);
         if self.interrupts.count() > 0 {
             self.closing = Some(Closing::Interrupted);
@@ -30,7 +30,7 @@ impl<'scope> Scheduler<'scope, '_> {
         let verify = &self.run.options.verify;
         if !verify.is_empty() && self.table.now().passed.is_empty() {
             self.watcher.tell(&Progress::Note(baseline::words(verify)));
-            match merger.learn() {
+            match insist(BEGINNING, &give_up, MergeError::may_pass, || merger.learn()) {
                 Err(MergeError::GivenUp) => self.closing = Some(Closing::Interrupted),
                 learned => learned.map_err(broken)?,
             }

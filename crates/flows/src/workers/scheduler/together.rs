@@ -1,8 +1,9 @@
 //! What a parallel run does besides when it shares its board with other machines.
 
-use super::begin::spent_by_fleet;
+use super::begin::used_up_by_fleet;
 use super::{Closing, Scheduler, WorkersError};
-use crate::workers::shared::{Ended, Trouble, WorkerNews};
+use crate::run::Progress;
+use crate::workers::shared::{BoardError, Ended, Shared, Trouble, WorkerNews, insist};
 use crate::workers::slot::Stage;
 use plimsoll_domain::Status;
 use plimsoll_domain::board::Stage as BoardStage;
@@ -15,14 +16,17 @@ use std::time::{Duration, Instant};
 
 /// How long a last word may take. What was not heard then is told by the next `join`.
 const FAREWELL: Duration = Duration::from_secs(10);
+/// What is away for less than this is not worth a word.
+const NOTICED: Duration = Duration::from_secs(3);
 
 impl Scheduler<'_, '_> {
     /// Orders of the fleet, and whether it can be heard.
     pub(super) fn hear_fleet(&mut self) {
         let Some(shared) = &self.table.shared else { return };
-        let (ended, spent) = {
+        self.tell_waiting(shared);
+        let (ended, used_up) = {
             let known = shared.known();
-            (known.ended, known.spent)
+            (known.ended, known.used_up)
         };
         let closing = match (ended, shared.trouble()) {
             (Some(Ended::Stopped), _) => {
@@ -41,9 +45,24 @@ impl Scheduler<'_, '_> {
             None => {}
         }
         // No claim would say so: the board gives none any more.
-        if let (None, Some((spent, most))) = (&self.closing, spent) {
-            self.closing = Some(Closing::Stop(Status::Budget, spent_by_fleet(spent, most)));
+        if let (None, Some(used_up)) = (&self.closing, used_up) {
+            let (status, reason) = used_up_by_fleet(used_up);
+            self.closing = Some(Closing::Stop(status, reason));
         }
+    }
+
+    /// Says that the board or the remote is waited for, and when that is over.
+    fn tell_waiting(&mut self, shared: &Shared) {
+        let words = match (shared.trouble(), self.is_waiting) {
+            (Some(Trouble::Away(long, why)), false) if long >= NOTICED => {
+                let most = shared.patience.as_secs();
+                format!("what is at work goes on, and nothing new begins, for up to {most} s: {why}")
+            }
+            (None, true) => "all is there again, and it goes on".to_owned(),
+            _ => return,
+        };
+        self.is_waiting = !self.is_waiting;
+        self.watcher.tell(&Progress::Note(words));
     }
 
     /// What the thread that keeps the leases says of the workers.
@@ -97,7 +116,13 @@ impl Scheduler<'_, '_> {
         // Whoever wants it to end now, as a system that shuts down does, waits this long for what others could go on with.
         let is_late = self.interrupts.count() >= 2
             && self.hurried.get_or_insert_with(Instant::now).elapsed() >= FAREWELL;
-        has_results && shared.trouble().is_none() && !is_late && self.interrupts.count() <= 2
+        // Before anything ends it, what is away is waited for, as long as the patience lasts.
+        let may_be_heard = match shared.trouble() {
+            None => true,
+            Some(Trouble::Away(..)) => self.closing.is_none(),
+            Some(Trouble::Fault(_)) => false,
+        };
+        has_results && may_be_heard && !is_late && self.interrupts.count() <= 2
     }
 
     /// True if what waits to be merged is this machine's to wait for: once it closes, another that is at it goes on alone.
@@ -126,7 +151,9 @@ impl Scheduler<'_, '_> {
         let Some(shared) = &self.table.shared else { return Ok(()) };
         self.tidy()?;
         if outlook(&self.table.now().board, self.table.moment()) == Outlook::Done {
-            let _ = shared.ask(|board| board.end());
+            // Nobody else may be there to say it.
+            let is_away = |error: &BoardError| matches!(error, BoardError::Away(_));
+            let _ = insist(FAREWELL, &self.give_up(), is_away, || shared.ask(|board| board.end()));
             shared.target.sweep(&self.give_up());
         }
         let now = self.table.now();

@@ -34,7 +34,7 @@ pub(in super::super) fn deliver_outbox(
         match deliver(table, shared, &result, give_up, notes) {
             Ok(true) => {}
             Ok(false) => std::thread::sleep(RETRY_INTERVAL),
-            Err(error) => shared.heard::<()>(&Err(BoardError::Refused(error.to_string()))),
+            Err(error) => shared.note_fault(error.to_string()),
         }
     }
 }
@@ -55,8 +55,7 @@ fn deliver(
             Ok(()) => shared.heard_of_remote(None),
             Err(RemoteError::GivenUp) => return Ok(false),
             Err(RemoteError::Rejected(why)) => {
-                let why = format!("the remote rejects the branch {branch}: {why}");
-                shared.heard::<()>(&Err(BoardError::Refused(why)));
+                shared.note_fault(format!("the remote rejects the branch {branch}: {why}"));
                 return Ok(false);
             }
             Err(error) => {

@@ -75,7 +75,7 @@ pub(in super::super) fn look(table: &Table, shared: &Shared) -> Result<(), Board
     let look = shared.ask_beside(|board| board.look())?;
     let mut known = shared.known();
     known.ahead = i64::try_from(look.now).unwrap_or(i64::MAX).saturating_sub_unsigned(asked);
-    (known.is_draining, known.ended, known.spent) = (look.is_draining, look.ended, look.spent);
+    (known.is_draining, known.ended, known.used_up) = (look.is_draining, look.ended, look.used_up);
     if known.changes != before {
         return Ok(());
     }
