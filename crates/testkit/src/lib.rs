@@ -21,6 +21,7 @@ pub mod night;
 mod places;
 pub mod postgres;
 mod process_group;
+pub mod proxy;
 #[cfg(feature = "replay")]
 pub mod replay;
 #[cfg(feature = "terminal")]

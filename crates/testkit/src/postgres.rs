@@ -3,7 +3,7 @@
 //! They refuse to run as root, so root starts them as the user `postgres`, whom Debian's package makes. They end with the test,
 //! also when it is killed: the system tells them that their parent is gone.
 
-use crate::tool;
+use crate::{tool, workspace_root};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use std::fs;
 use std::net::TcpListener;
@@ -21,6 +21,21 @@ pub const ROLE: &str = "captain";
 /// Its password.
 pub const PASSWORD: &str = "pass:word%of@the/captain";
 
+/// The role of docs/fleet.md for machines that join.
+pub const DECKHAND: &str = "deckhand";
+
+/// The statements by which docs/fleet.md makes this role and grants it what it needs.
+pub fn of_the_page(role: &str) -> String {
+    let page = fs::read_to_string(workspace_root().join("docs/fleet.md")).expect("the page");
+    let create = format!("create role {role} login;");
+    let is_its = |line: &&str| {
+        *line == create || line.starts_with("grant ") && line.ends_with(&format!(" to {role};"))
+    };
+    let statements: Vec<&str> = page.lines().filter(is_its).collect();
+    assert!(statements.len() >= 3, "docs/fleet.md grants {role} {statements:?}");
+    statements.join("\n")
+}
+
 /// How a server is set up.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Setup {
@@ -30,6 +45,8 @@ pub struct Setup {
     pub has_tls: bool,
     /// Without TLS nobody comes in over TCP.
     pub demands_tls: bool,
+    /// Its files are on a disk of this size. Only whoever may mount one can have it.
+    pub disk_megabytes: Option<u32>,
 }
 
 /// A server.
@@ -40,6 +57,8 @@ pub struct Postgres {
     user: Option<User>,
     port: u16,
     server: Process,
+    /// A disk of its own, to be unmounted.
+    has_disk: bool,
 }
 
 impl Postgres {
@@ -53,6 +72,9 @@ impl Postgres {
         fs::write(&password, PASSWORD).expect("a password file");
         hand_over(&password, user.as_ref());
         let data = folder.path().join("data");
+        if let Some(size) = setup.disk_megabytes {
+            mount(&data, size, user.as_ref());
+        }
         let mut init = command(user.as_ref(), &programs.join("initdb"), folder.path());
         init.arg("-D").arg(&data).args(["-U", ROLE, "-A", "scram-sha-256", "--no-sync", "-E", "UTF8"]);
         init.arg("--locale=C").arg("--pwfile").arg(&password);
@@ -62,7 +84,8 @@ impl Postgres {
             let port = free_port();
             configure(folder.path(), port, setup, user.as_ref());
             if let Some(server) = begin_server(&programs, user.as_ref(), folder.path()) {
-                return Postgres { folder, programs, user, port, server };
+                let has_disk = setup.disk_megabytes.is_some();
+                return Postgres { folder, programs, user, port, server, has_disk };
             }
         }
         panic!("it does not begin: {}", fs::read_to_string(folder.path().join("log")).unwrap_or_default())
@@ -80,12 +103,28 @@ impl Postgres {
 
     /// The address by way of the socket.
     pub fn socket(&self) -> String {
-        format!("host={} port={} user={ROLE} dbname=postgres", self.folder().display(), self.port)
+        self.socket_of(ROLE)
+    }
+
+    /// The same for another role.
+    pub fn socket_of(&self, role: &str) -> String {
+        format!("host={} port={} user={role} dbname=postgres", self.folder().display(), self.port)
     }
 
     /// The address by way of TCP, with the password.
     pub fn address(&self) -> String {
-        format!("host=localhost port={} user={ROLE} password='{PASSWORD}' dbname=postgres", self.port)
+        self.address_by(ROLE, self.port)
+    }
+
+    /// The same for a role that has the same password, by way of whatever passes on from another port.
+    pub fn address_by(&self, role: &str, port: u16) -> String {
+        format!("host=localhost port={port} user={role} password='{PASSWORD}' dbname=postgres")
+    }
+
+    /// Makes the role that docs/fleet.md says machines need, with the rights that it grants them there, and our password.
+    pub fn create_deckhand(&self) {
+        self.sql(&of_the_page(DECKHAND));
+        self.sql(&format!("alter role {DECKHAND} password '{PASSWORD}'"));
     }
 
     /// The certificate of the authority.
@@ -104,6 +143,14 @@ impl Postgres {
         self.server.end(Signal::QUIT);
     }
 
+    /// Lets whoever comes from these addresses in with a password. `listen_addresses` has to name where they come.
+    pub fn let_in(&self, addresses: &str) {
+        let path = self.folder().join("data/pg_hba.conf");
+        let known = fs::read_to_string(&path).expect("our own file");
+        fs::write(&path, format!("{known}host all all {addresses} scram-sha-256\n")).expect("our own file");
+        self.sql("select pg_reload_conf()");
+    }
+
     /// What it answers to a line of SQL, without heads: a line for each row, with `|` between its columns.
     pub fn sql(&self, sql: &str) -> String {
         let mut command = command(self.user.as_ref(), &self.programs.join("psql"), self.folder.path());
@@ -112,12 +159,12 @@ impl Postgres {
         said.unwrap_or_else(|error| panic!("{sql}: {error}")).trim_end().to_owned()
     }
 
-    /// PgBouncer before it, with one server connection for each transaction.
-    pub fn bouncer(&self) -> Bouncer {
+    /// PgBouncer before it for this role, with one server connection for each transaction.
+    pub fn bouncer(&self, role: &str) -> Bouncer {
         let folder = tempfile::Builder::new().prefix("pgb").tempdir().expect("a temporary folder");
         let port = free_port();
         let users = folder.path().join("users.txt");
-        fs::write(&users, format!("\"{ROLE}\" \"{PASSWORD}\"\n")).expect("a file of users");
+        fs::write(&users, format!("\"{role}\" \"{PASSWORD}\"\n")).expect("a file of users");
         let path = folder.path().join("pgbouncer.ini");
         let settings = format!(
             "[databases]\n* = host={} port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
@@ -135,7 +182,7 @@ impl Postgres {
         let program = program.into_iter().find(|path| path.exists()).expect("Debian's pgbouncer");
         let mut command = command(self.user.as_ref(), program, folder.path());
         let process = Process::start(command.arg("-q").arg(&path), folder.path());
-        let bouncer = Bouncer { port, process, _folder: folder };
+        let bouncer = Bouncer { role: role.to_owned(), port, process, _folder: folder };
         bouncer.process.await_until(|| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
         bouncer
     }
@@ -145,12 +192,18 @@ impl Drop for Postgres {
     fn drop(&mut self) {
         // Its connections are ended, and it writes what it has.
         self.server.end(Signal::INT);
+        if self.has_disk {
+            let mut command = Command::new("umount");
+            // Something of ours may still hold a file there open: it is gone from here all the same.
+            let _ = tool::run(command.arg("--lazy").arg(self.folder().join("data")), LIMIT);
+        }
     }
 }
 
 /// A PgBouncer.
 #[derive(Debug)]
 pub struct Bouncer {
+    role: String,
     port: u16,
     process: Process,
     _folder: TempDir,
@@ -159,7 +212,8 @@ pub struct Bouncer {
 impl Bouncer {
     /// The address by way of it.
     pub fn address(&self) -> String {
-        format!("host=127.0.0.1 port={} user={ROLE} password='{PASSWORD}' dbname=postgres", self.port)
+        let Bouncer { role, port, .. } = self;
+        format!("host=127.0.0.1 port={port} user={role} password='{PASSWORD}' dbname=postgres")
     }
 }
 
@@ -255,6 +309,14 @@ fn hand_over(path: &Path, user: Option<&User>) {
     }
 }
 
+fn mount(data: &Path, megabytes: u32, user: Option<&User>) {
+    fs::create_dir(data).expect("a folder");
+    let owner = user.map(|User { number, group }| format!(",uid={number},gid={group}")).unwrap_or_default();
+    let mut command = Command::new("mount");
+    command.args(["-t", "tmpfs", "-o", &format!("size={megabytes}m,mode=700{owner}"), "tmpfs"]).arg(data);
+    tool::run(&mut command, LIMIT).unwrap_or_else(|error| panic!("NOT TESTED: no small disk: {error}"));
+}
+
 /// The newest PostgreSQL of Debian's.
 fn programs() -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
@@ -269,7 +331,7 @@ fn free_port() -> u16 {
 }
 
 fn configure(folder: &Path, port: u16, setup: Setup, user: Option<&User>) {
-    let Setup { settings, has_tls, demands_tls } = setup;
+    let Setup { settings, has_tls, demands_tls, .. } = setup;
     let mut text = format!(
         "port = {port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = '{0}'\nmax_connections = 100\n\
          shared_buffers = 64MB\nlog_line_prefix = '%m [%p] '\n",

@@ -1,194 +1,22 @@
 //! `fleet join`: several machines work on one plan by a database and a git remote. Each has its own HOME, its own clone and its own
 //! process group; nothing is lost, and nothing lands twice.
 
-use plimsoll_testkit::postgres::{Postgres, Setup};
-use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
-use plimsoll_testkit::story::{Turn, story};
+mod bench;
+mod database;
+mod namespaces;
+mod network;
+mod remote;
+mod steering;
+
+use bench::{
+    Fleet, LIMIT, NO_DATABASE, TASK, Terms, assert_tidy, does, honest, join, kill_machine, number, processes,
+    signal_machine,
+};
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::story::story;
 use plimsoll_testkit::world::{Finished, Running, World};
-use plimsoll_tests::{LIFELIKE, side_by_side, world};
-use std::path::PathBuf;
+use plimsoll_tests::{LIFELIKE, side_by_side};
 use std::time::Duration;
-
-/// What sessions wrote is not told where the board is.
-const NO_DATABASE: &str = "test -z \"$PLIMSOLL_DATABASE_URL\"";
-const TASK: &str = "Do the plan.";
-const CLIENT: [&str; 7] = ["--", "--model", "opus", "--allowedTools", "Bash", "Edit", "Write"];
-/// So long a whole fleet may take on a busy computer.
-const LIMIT: Duration = Duration::from_secs(300);
-
-/// A database with a fleet `night`, and the remote by which its work travels.
-struct Fleet {
-    server: Postgres,
-    /// Where the plan was written, beside the remote.
-    source: World,
-    /// The branch on which everything comes together.
-    target: &'static str,
-    items: usize,
-}
-
-/// How a fleet differs from an ordinary one.
-#[derive(Default)]
-struct Terms {
-    verify: &'static [&'static str],
-    max_cost: Option<f64>,
-    /// Onto `main`.
-    is_merged: bool,
-}
-
-impl Fleet {
-    fn new(items: &[&str], terms: &Terms) -> Fleet {
-        let plan: String = items.iter().map(|item| format!("- [ ] {item}\n")).collect();
-        let mut source = world(&format!("# Plan\n\n{plan}"));
-        source.command("git", &["clone", "-q", "--bare", ".", "../bare.git"]).run().expect_success();
-        source.git(&["remote", "add", "origin", &source.path("../bare.git").display().to_string()]);
-        source.write("PROMPT.md", TASK);
-        let server = Postgres::start(Setup::default());
-        source.set_env("PLIMSOLL_DATABASE_URL", server.socket());
-        let mut line = vec!["fleet".to_owned(), "create".to_owned(), "night".to_owned()];
-        line.extend(terms.verify.iter().map(|command| format!("--verify={command}")));
-        line.extend(terms.max_cost.map(|most| format!("--max-cost={most}")));
-        line.extend(terms.is_merged.then(|| "--deliver=merge".to_owned()));
-        let line: Vec<&str> = line.iter().map(String::as_str).collect();
-        source.plimsoll(&line).run().expect_success();
-        let target = if terms.is_merged { "main" } else { "plimsoll/night" };
-        Fleet { server, source, target, items: items.len() }
-    }
-
-    fn bare(&self) -> PathBuf {
-        self.source.path("../bare.git")
-    }
-
-    /// Git in the remote.
-    fn git(&self, arguments: &[&str]) -> String {
-        let finished = self.source.command("git", arguments).cwd(self.bare()).run();
-        assert_eq!(finished.code, Some(0), "git {arguments:?}: {finished:?}");
-        finished.stdout.trim_end().to_owned()
-    }
-
-    /// A machine with a clone, whose sessions this model plays.
-    fn machine(&self, model: &ScriptedModel) -> World {
-        let mut machine = self.real_machine(model);
-        machine.use_replay();
-        machine
-    }
-
-    /// The same with the real client.
-    fn real_machine(&self, model: &ScriptedModel) -> World {
-        let mut machine = World::new();
-        machine.git(&["remote", "add", "origin", &self.bare().display().to_string()]);
-        machine.git(&["fetch", "-q", "origin"]);
-        machine.git(&["reset", "-q", "--hard", "origin/main"]);
-        machine.write("PROMPT.md", TASK);
-        machine.set_env("PLIMSOLL_DATABASE_URL", self.server.socket());
-        machine.use_model(model);
-        machine
-    }
-
-    /// What the target's end has.
-    fn merged(&self, file: &str) -> String {
-        self.git(&["show", &format!("{}:{file}", self.target)])
-    }
-
-    /// Each item has landed once: its file by one commit, its tick, a landing that is an ancestor.
-    fn assert_landed_once(&self, words: &str) {
-        for number in 1..=self.items {
-            let commits = self.git(&["log", "--format=%s", self.target, "--", &format!("done/{number}.txt")]);
-            assert_eq!(commits.lines().count(), 1, "item {number}: {commits} {words}");
-        }
-        assert_eq!(self.merged("fix_plan.md").matches("- [x]").count(), self.items, "{words}");
-        let landings = self.server.sql("select stage, array_to_string(landings, ' ') from plimsoll.item");
-        for line in landings.lines() {
-            let (stage, commits) = line.split_once('|').expect("two columns");
-            let has_landed = |commit: &str| {
-                let asked = ["merge-base", "--is-ancestor", commit, self.target];
-                self.source.command("git", &asked).cwd(self.bare()).run().code == Some(0)
-            };
-            assert_eq!(stage, "merged", "{words}");
-            assert_eq!(commits.split(' ').filter(|commit| has_landed(commit)).count(), 1, "{line} {words}");
-        }
-        assert_eq!(self.events("merged"), self.items, "{words}");
-        assert_eq!(self.server.sql("select ended from plimsoll.plan"), "done", "{words}");
-    }
-
-    /// The database's clock goes so much faster: leases that were not renewed since are over.
-    fn let_leases_end(&self) {
-        self.server.sql(
-            "create or replace function plimsoll.moment() returns bigint language sql volatile as
-             'select (extract(epoch from clock_timestamp()) * 1000)::bigint + 100000'",
-        );
-    }
-
-    /// A hook of the remote for pushes to the target, with `$HOME` of whoever pushes.
-    fn write_hook(&self, name: &str, on_target: &str) {
-        let script = format!(
-            "#!/bin/sh\nwhile read old new ref; do\nif [ $ref = refs/heads/plimsoll/night ]; then\n{on_target}\nfi\ndone\nexit 0\n"
-        );
-        self.source.write_program(format!("../bare.git/hooks/{name}"), &script);
-    }
-
-    /// So often something happened.
-    fn events(&self, kind: &str) -> usize {
-        let count = format!("select count(*) from plimsoll.event where kind = '{kind}'");
-        self.server.sql(&count).parse().expect("a number")
-    }
-}
-
-fn number(item: &str) -> String {
-    item.chars().skip_while(|letter| !letter.is_ascii_digit()).take_while(char::is_ascii_digit).collect()
-}
-
-/// Ticks the item in the plan of its own run, and commits everything.
-fn tick(item: &str) -> String {
-    format!(
-        "sed -i 's/^- \\[ \\] {item}$/- [x] {item}/' plimsoll-item.md && git add -A && git commit -qm 'Finish {item}'"
-    )
-}
-
-/// Does its item by this command line.
-fn does(turn: &Turn<'_>, line: &str) -> Step {
-    let item = turn.item.clone().unwrap_or_default();
-    match turn.step {
-        0 => Step::bash(format!("{line} && {}", tick(&item))).usage(30_000),
-        _ => Step::text(format!("{item} is done.\n\n{}", turn.promise)).usage(31_000),
-    }
-}
-
-/// Writes a file for its item, and is done.
-fn honest(turn: &Turn<'_>) -> Step {
-    let Some(item) = turn.item.clone() else { return Step::text(format!("All done.\n\n{}", turn.promise)) };
-    does(turn, &format!("{NO_DATABASE} && mkdir -p done && echo '{item}' > done/{}.txt", number(&item)))
-}
-
-fn join(machine: &World, arguments: &[&str]) -> Running {
-    let ours = ["fleet", "join", "night"];
-    let all: Vec<&str> = ours.iter().chain(arguments).chain(&CLIENT).copied().collect();
-    machine.plimsoll(&all).timeout(LIMIT).spawn()
-}
-
-/// Nothing is left on a machine: no worktree, no process.
-fn assert_tidy(machine: &World, finished: &Finished) {
-    let worktrees = machine.git(&["worktree", "list"]);
-    assert_eq!(worktrees.lines().count(), 1, "{worktrees} {finished:?}");
-    machine.plimsoll(&["turns", "verify"]).run().expect_success();
-    let left = processes(machine);
-    assert!(left.is_empty(), "{left:?} {finished:?}");
-}
-
-/// The processes of this machine: nobody else has its HOME.
-fn processes(machine: &World) -> Vec<(u32, String)> {
-    let home = format!("HOME={}", machine.home().display());
-    let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let of_machine = |pid: &u32| {
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|variable| variable == home.as_bytes())
-    };
-    let command = |pid: u32| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        (pid, String::from_utf8_lossy(&line).replace('\0', " "))
-    };
-    pids.filter(of_machine).map(command).filter(|(_, command)| !command.is_empty()).collect()
-}
 
 #[test]
 fn two_machines_do_a_plan_and_everything_comes_together_on_the_remote_once() {
@@ -220,29 +48,6 @@ fn two_machines_do_a_plan_and_everything_comes_together_on_the_remote_once() {
     let workers =
         fleet.server.sql("select count(*), count(distinct split_part(name, '/', 1)) from plimsoll.worker");
     assert_eq!(workers, "4|3");
-}
-
-/// Everything of a machine ends at once, and it never comes back.
-fn kill_machine(machine: &World) {
-    // Whoever is started meanwhile is found the next time.
-    machine.wait_until(
-        || {
-            let left = processes(machine);
-            let pids: Vec<String> = left.iter().map(|(pid, _)| pid.to_string()).collect();
-            let line: Vec<&str> = ["-9"].into_iter().chain(pids.iter().map(String::as_str)).collect();
-            // By another's environment: this one is no process of the machine.
-            let _ =
-                std::process::Command::new("kill").args(line).stderr(std::process::Stdio::null()).status();
-            left.is_empty()
-        },
-        "the machine is off",
-    );
-}
-
-fn signal_machine(machine: &World, signal: &str) {
-    for (pid, _) in processes(machine) {
-        let _ = std::process::Command::new("kill").args([signal, &pid.to_string()]).status();
-    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use plimsoll_domain::board::{Aside, Board, Moment};
 use plimsoll_fleet::{Fleet, FleetError};
 use plimsoll_policy::plan::Item;
 use plimsoll_policy::workers::{Claim, Fenced, LEASE, Outlook, board};
-use plimsoll_testkit::postgres::{Postgres, Setup};
+use plimsoll_testkit::postgres::{Postgres, ROLE, Setup};
 use postgres::Client;
 use std::time::Duration;
 
@@ -135,7 +135,7 @@ fn both_boards_go_the_same_way_whatever_comes_between() {
 #[test]
 fn pgbouncer_between_changes_nothing() {
     let server = Postgres::start(Setup::default());
-    let bouncer = server.bouncer();
+    let bouncer = server.bouncer(ROLE);
     run(4, 100, |items| Both::new(&server, &bouncer.address(), items));
 }
 

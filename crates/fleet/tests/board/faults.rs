@@ -4,11 +4,9 @@ use crate::bench::{client, create, database, open};
 use plimsoll_domain::board::Stage;
 use plimsoll_fleet::{Fault, Fleet, FleetError};
 use plimsoll_policy::workers::{Fenced, LEASE};
-use plimsoll_testkit::postgres::{Postgres, ROLE, Setup};
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use plimsoll_testkit::postgres::{Postgres, ROLE, Setup, of_the_page};
+use plimsoll_testkit::proxy::Proxy;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -121,11 +119,12 @@ fn a_role_without_rights_is_named() {
     let server = Postgres::start(Setup::default());
     create(&server.socket(), "x", &["a"]);
     client(&server).batch_execute("create role deckhand login").expect("a role");
-    let address = server.socket().replace(&format!("user={ROLE}"), "user=deckhand");
+    let address = server.socket_of("deckhand");
     let refused =
         Fleet::open(database(&address).expect("a connection"), "x").map(|_| ()).expect_err("no rights");
     assert!(matches!(&refused, FleetError::Database { fault: Fault::NoRight(_), .. }), "{refused}");
-    client(&server).batch_execute(&of_the_page("deckhand")).expect("rights");
+    let rights = of_the_page("deckhand").replace("create role deckhand login;", "");
+    client(&server).batch_execute(&rights).expect("rights");
     // What a verify command runs and an item says is not the members' to change.
     let mut member = postgres::Client::connect(&address, postgres::NoTls).expect("the socket");
     for change in
@@ -158,10 +157,8 @@ fn a_role_without_rights_is_named() {
 fn a_dashboards_role_sees_the_views_and_nothing_else() {
     let server = Postgres::start(Setup::default());
     create(&server.socket(), "x", &["a"]);
-    client(&server)
-        .batch_execute(&format!("create role lookout login; {}", of_the_page("lookout")))
-        .expect("rights");
-    let address = server.socket().replace(&format!("user={ROLE}"), "user=lookout");
+    client(&server).batch_execute(&of_the_page("lookout")).expect("rights");
+    let address = server.socket_of("lookout");
     let mut lookout = postgres::Client::connect(&address, postgres::NoTls).expect("the socket");
     for view in ["fleet_status", "fleet_items", "fleet_workers", "fleet_costs"] {
         lookout.query(&format!("select * from plimsoll.{view}"), &[]).expect(view);
@@ -172,90 +169,10 @@ fn a_dashboards_role_sees_the_views_and_nothing_else() {
     }
 }
 
-/// What docs/fleet.md grants a role of this name.
-fn of_the_page(role: &str) -> String {
-    let path = plimsoll_testkit::workspace_root().join("docs/fleet.md");
-    let page = std::fs::read_to_string(path).expect("the page");
-    let is_its = |line: &&str| line.starts_with("grant ") && line.ends_with(&format!(" to {role};"));
-    let grants: Vec<&str> = page.lines().filter(is_its).collect();
-    assert!(grants.len() >= 2, "docs/fleet.md grants {role} {grants:?}");
-    grants.join("\n")
-}
-
-/// A proxy that cuts the connection after so many bytes in one direction, or passes nothing on for as long as it is held.
-struct Proxy {
-    port: u16,
-    cut: Arc<Cut>,
-}
-
-#[derive(Default)]
-struct Cut {
-    /// Bytes that are still passed on to the server, and to the client.
-    to_server: AtomicU64,
-    to_client: AtomicU64,
-    is_held: AtomicBool,
-}
-
-impl Proxy {
-    fn before(server: &Postgres) -> Proxy {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = listener.local_addr().expect("its number").port();
-        let cut = Arc::new(Cut::default());
-        let (target, shared) = (server.port(), Arc::clone(&cut));
-        // It ends with the test's process.
-        thread::spawn(move || {
-            for client in listener.incoming().flatten() {
-                let Ok(server) = TcpStream::connect(("127.0.0.1", target)) else { continue };
-                let pair = || (client.try_clone().expect("a handle"), server.try_clone().expect("a handle"));
-                let ((from, to), shared_there) = (pair(), Arc::clone(&shared));
-                thread::spawn(move || pass(from, to, &shared_there, |cut| &cut.to_server));
-                let ((to, from), shared_back) = (pair(), Arc::clone(&shared));
-                thread::spawn(move || pass(from, to, &shared_back, |cut| &cut.to_client));
-            }
-        });
-        let proxy = Proxy { port, cut };
-        proxy.let_pass(u64::MAX, u64::MAX);
-        proxy
-    }
-
-    fn let_pass(&self, to_server: u64, to_client: u64) {
-        self.cut.to_server.store(to_server, Ordering::SeqCst);
-        self.cut.to_client.store(to_client, Ordering::SeqCst);
-    }
-
-    fn hold(&self, is_held: bool) {
-        self.cut.is_held.store(is_held, Ordering::SeqCst);
-    }
-
-    fn address(&self, server: &Postgres) -> String {
-        server.address().replace(&format!("port={}", server.port()), &format!("port={}", self.port))
-    }
-}
-
-fn pass(mut from: TcpStream, mut to: TcpStream, cut: &Cut, left: fn(&Cut) -> &AtomicU64) {
-    let mut bytes = [0; 4096];
-    _ = to.set_nodelay(true);
-    while let Ok(count @ 1..) = from.read(&mut bytes) {
-        while cut.is_held.load(Ordering::SeqCst) {
-            thread::sleep(Duration::from_millis(5));
-        }
-        let allowed = left(cut).load(Ordering::SeqCst);
-        let passed = usize::try_from(allowed).unwrap_or(usize::MAX).min(count);
-        if to.write_all(&bytes[..passed]).is_err() || passed < count {
-            break;
-        }
-        if allowed != u64::MAX {
-            left(cut).fetch_sub(count as u64, Ordering::SeqCst);
-        }
-    }
-    let _ = from.shutdown(Shutdown::Both);
-    let _ = to.shutdown(Shutdown::Both);
-}
-
 #[test]
 fn a_connection_that_is_cut_anywhere_leaves_a_step_done_or_not_done_and_never_half() {
     let server = Postgres::start(Setup::default());
-    let proxy = Proxy::before(&server);
+    let proxy = Proxy::before(server.port());
     // A claim of the first takes several statements, one of the second is one.
     create(&server.socket(), "x", &["a (area: src)", "b (area: docs)"]);
     create(&server.socket(), "y", &["a", "b"]);
@@ -286,7 +203,7 @@ fn cut_in_a_claim(
     there: u64,
     back: u64,
 ) -> Option<usize> {
-    let mut fleet = open(&proxy.address(server), name);
+    let mut fleet = open(&server.address_by(ROLE, proxy.port()), name);
     let before = look.board().expect("an answer");
     proxy.let_pass(there, back);
     let said = fleet.claim("one");
@@ -331,8 +248,8 @@ fn settled(look: &mut Fleet, server: &Postgres) -> plimsoll_domain::board::Board
 fn a_worker_that_is_frozen_with_the_plan_in_its_hand_holds_nobody_up_for_long() {
     let server = Postgres::start(Setup::default());
     create(&server.socket(), "x", &["a (area: src)", "b (area: docs)"]);
-    let proxy = Proxy::before(&server);
-    let mut frozen = open(&proxy.address(&server), "x");
+    let proxy = Proxy::before(server.port());
+    let mut frozen = open(&server.address_by(ROLE, proxy.port()), "x");
     let mut other = open(&server.socket(), "x");
     // It is stopped when it has locked the plan: the server has heard the lock, and hears nothing more.
     let locked = AtomicBool::new(false);

@@ -3,7 +3,7 @@
 use crate::bench::{client, create, open};
 use plimsoll_fleet::{Fault, FleetError, WorkerReport};
 use plimsoll_policy::workers::Outlook;
-use plimsoll_testkit::postgres::{Postgres, Setup};
+use plimsoll_testkit::postgres::{Postgres, ROLE, Setup};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -48,7 +48,7 @@ fn no_item_is_claimed_twice_by_workers_that_claim_at_once() {
 #[test]
 fn workers_share_the_few_connections_of_pgbouncer_in_its_transaction_mode() {
     let mut server = Postgres::start(Setup::default());
-    let bouncer = server.bouncer();
+    let bouncer = server.bouncer(ROLE);
     let texts: Vec<String> = (0..120).map(|item| format!("item {item}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let mut fleet = create(&bouncer.address(), "many", &texts);
