@@ -3,6 +3,7 @@
 //! Nothing here relies on the session, so that PgBouncer may give each transaction another one: no prepared statement has a
 //! name, no setting outlives its transaction, and locks are rows' or a transaction's.
 
+use crate::deadline::answered;
 use crate::fault::{Fault, FleetError, fault, was_answered};
 use crate::settings::{Binding, Password, Place, Server, Settings, SslMode};
 use crate::tls;
@@ -193,9 +194,13 @@ fn reach_one(settings: &Settings, tls: &ClientConfig, server: &Server) -> Result
     let config = client_config(settings, server);
     let mut first: Option<Fault> = None;
     for attempt in attempts(settings.ssl, &server.place) {
-        let error = match try_one(config.clone(), *attempt, tls) {
-            Ok(client) => return Ok(client),
-            Err(error) => error,
+        let (config, tls, attempt) = (config.clone(), tls.clone(), *attempt);
+        // As with libpq, this is the limit of all that belongs to connecting: the next server is asked then.
+        let limit = settings.connect_timeout;
+        let error = match answered(limit, move || try_one(config, attempt, &tls)) {
+            None => return Err(Fault::Silent(limit)),
+            Some(Ok(client)) => return Ok(client),
+            Some(Err(error)) => error,
         };
         let said = with_pass_file(fault(&error), settings.open_pass_file.as_ref());
         let telling = match first {

@@ -18,9 +18,17 @@ pub fn within<T: Send + 'static>(
     work: impl FnOnce(Settings) -> Result<T, FleetError> + Send + 'static,
 ) -> Result<T, FleetError> {
     let servers: Vec<String> = settings.servers.iter().map(ToString::to_string).collect();
+    let silent = || FleetError::Database { doing, server: servers.join(", "), fault: Fault::Silent(limit) };
+    answered(limit, move || work(settings)).unwrap_or_else(|| Err(silent()))
+}
+
+/// What comes of something that is done in a thread of its own, if it comes within the limit.
+pub(crate) fn answered<T: Send + 'static>(
+    limit: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
     let (answer, answered) = mpsc::channel();
     // Left to itself when it is given up: the process ends soon, and nothing waits for it.
-    thread::spawn(move || _ = answer.send(work(settings)));
-    let silent = || FleetError::Database { doing, server: servers.join(", "), fault: Fault::Silent(limit) };
-    answered.recv_timeout(limit).unwrap_or_else(|_| Err(silent()))
+    thread::spawn(move || _ = answer.send(work()));
+    answered.recv_timeout(limit).ok()
 }

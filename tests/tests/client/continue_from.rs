@@ -25,8 +25,8 @@ fn model() -> ScriptedModel {
             2 => Step::default()
                 .tool("TaskUpdate", json!({"taskId": "1", "status": "completed"}))
                 .usage(600_000),
-            // Long enough for the user to type something meanwhile.
-            3 => Step::bash("sleep 3; echo done > parser.txt").usage(720_000),
+            // Meanwhile the user types something.
+            3 => Step::bash("until [ -e typed ]; do sleep 0.1; done; echo done > parser.txt").usage(720_000),
             4 => Step::bash("echo more >> parser.txt").usage(871_000),
             _ => Step::text(LAST_WORDS).usage(871_500),
         }
@@ -67,8 +67,9 @@ fn play(world: &mut World, expected_at: &str) -> String {
     terminal.wait_for("▏ ?");
     assert!(!terminal.screen().contains("left a handoff"), "there is none yet");
     say(&mut terminal, &format!("Fix the parser with {} please", TOKEN.concat()));
-    terminal.wait_for("sleep 3");
+    terminal.wait_for("-e typed");
     say(&mut terminal, "And tell me what is missing");
+    world.write("typed", "");
     terminal.wait_for("A handoff is ready. To go on in a fresh session: /clear, then: Continue from");
     terminal.wait_for(LAST_WORDS);
     say(&mut terminal, "/clear");

@@ -77,33 +77,8 @@ fn the_sandbox_is_on_and_keeps_the_records_of_a_run() {
     assert!(std::fs::read_to_string(&record).unwrap().contains("run_id"), "{record:?}");
 }
 
-/// Programs named in files, a finished run, a nested repository with a filter of its own, links out of the project.
-const ATTACKS: [&str; 6] = [
-    r#"cat > .claude/plimsoll.json <<'END'
-{"statusline": {"lines": [["evil"]], "segments": {"evil": {"command": ["sh", "-c", "touch ~/evil-status; echo evil"]}}},
- "linear": {"issue": "EVIL-1", "key_command": "touch ~/evil-linear"}, "idle_timeout_seconds": 0}
-END"#,
-    r#"for state in .claude/ralph-state.json .git/plimsoll/ralph-state.json; do
-  jq '.verify = ["touch ~/evil-verify"] | .notify = ["sh", "-c", "touch ~/evil-notify"] | .status = "completed" | .known_items = [] | .client = "/bin/false"' $state > forged
-  cat forged > $state
-done"#,
-    r#"mkdir nested && cd nested && git init -q . && echo '* filter=evil' > .gitattributes && echo x > file && git add -A && git -c user.name=x -c user.email=x commit -qm x
-git config filter.evil.clean 'touch ~/evil-filter; cat'; git config core.fsmonitor 'touch ~/evil-monitor'; echo changed > file"#,
-    r#"for name in .claude/plimsoll/journal.jsonl .claude/plimsoll/faults.jsonl .claude/plimsoll/windows.json .claude/plimsoll/progress.txt .git/plimsoll/todo.md .git/plimsoll/progress.txt; do
-  until ln -sf ~/.bashrc $name 2>/dev/null; do :; done # the run writes there, too
-done"#,
-    "rm -rf .claude/handoffs && ln -s ~ .claude/handoffs",
-    "rm -f PROMPT.md && ln -s ~/secret PROMPT.md",
-];
-
-#[test]
-fn what_a_sandboxed_agent_writes_does_nothing_outside() {
-    for attack in ATTACKS {
-        attacks(attack);
-    }
-}
-
-fn attacks(attack: &'static str) {
+/// Whatever the agent does in a night's first session: nothing of it is started, followed or sent outside.
+fn does_nothing_outside(attack: &'static str) {
     let (world, model) = sandboxed(attack);
     let before = outside(&world);
     let finished = run(&world, &["--max-iterations", "2", "--verify", "test -e never", "--verify", "true"]);
@@ -119,6 +94,53 @@ fn attacks(attack: &'static str) {
     for request in model.requests() {
         assert!(!request.body.to_string().contains(SECRET), "{attack}: a secret was sent");
     }
+}
+
+#[test]
+fn programs_that_a_sandboxed_agent_names_in_settings_are_not_started() {
+    does_nothing_outside(
+        r#"cat > .claude/plimsoll.json <<'END'
+{"statusline": {"lines": [["evil"]], "segments": {"evil": {"command": ["sh", "-c", "touch ~/evil-status; echo evil"]}}},
+ "linear": {"issue": "EVIL-1", "key_command": "touch ~/evil-linear"}, "idle_timeout_seconds": 0}
+END"#,
+    );
+}
+
+#[test]
+fn programs_that_a_sandboxed_agent_writes_into_a_state_are_not_started() {
+    does_nothing_outside(
+        r#"for state in .claude/ralph-state.json .git/plimsoll/ralph-state.json; do
+  jq '.verify = ["touch ~/evil-verify"] | .notify = ["sh", "-c", "touch ~/evil-notify"] | .status = "completed" | .known_items = [] | .client = "/bin/false"' $state > forged
+  cat forged > $state
+done"#,
+    );
+}
+
+#[test]
+fn the_filters_of_a_sandboxed_agents_repository_are_not_started() {
+    does_nothing_outside(
+        r#"mkdir nested && cd nested && git init -q . && echo '* filter=evil' > .gitattributes && echo x > file && git add -A && git -c user.name=x -c user.email=x commit -qm x
+git config filter.evil.clean 'touch ~/evil-filter; cat'; git config core.fsmonitor 'touch ~/evil-monitor'; echo changed > file"#,
+    );
+}
+
+#[test]
+fn links_of_a_sandboxed_agent_in_place_of_what_a_run_writes_are_not_followed() {
+    does_nothing_outside(
+        r#"for name in .claude/plimsoll/journal.jsonl .claude/plimsoll/faults.jsonl .claude/plimsoll/windows.json .claude/plimsoll/progress.txt .git/plimsoll/todo.md .git/plimsoll/progress.txt; do
+  until ln -sf ~/.bashrc $name 2>/dev/null; do :; done # the run writes there, too
+done"#,
+    );
+}
+
+#[test]
+fn links_of_a_sandboxed_agent_in_place_of_folders_are_not_followed() {
+    does_nothing_outside("rm -rf .claude/handoffs && ln -s ~ .claude/handoffs");
+}
+
+#[test]
+fn a_link_of_a_sandboxed_agent_in_place_of_the_prompt_is_not_read() {
+    does_nothing_outside("rm -f PROMPT.md && ln -s ~/secret PROMPT.md");
 }
 
 #[test]

@@ -178,12 +178,14 @@ fn who_is_not_there_or_not_known_is_named() {
     assert!(matches!(fault(&[(URL, no_folder)]), Fault::Unreachable(_)));
     let no_database = format!("{} dbname=nothing", server.socket());
     assert!(matches!(fault(&[(URL, &no_database)]), Fault::Refused(why) if why.contains("nothing")));
-    // The second of two that answers.
-    let two = format!(
-        "host=127.0.0.1,localhost port={free},{} user={ROLE} password='{PASSWORD}' dbname=postgres",
+    // The last of three answers: nobody is at the first, and the second takes connections and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let three = format!(
+        "host=127.0.0.1,127.0.0.1,localhost port={free},{},{} user={ROLE} password='{PASSWORD}' dbname=postgres connect_timeout=2",
+        silent.local_addr().expect("its number").port(),
         server.port()
     );
-    connected(&[(URL, &two)]).expect("the second");
+    connected(&[(URL, &three)]).expect("the third");
     // A server that is no database.
     let odd = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = odd.local_addr().expect("its number").port();

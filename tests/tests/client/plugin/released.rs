@@ -17,14 +17,17 @@ fn repository(world: &World) -> String {
     let (bin, out) = (bin_dir().display().to_string(), world.home().join("made").display().to_string());
     let packages = workspace_root().join("scripts/release/packages.sh").display().to_string();
     let repository = format!("{out}/plimsoll-plugin-{}", env!("CARGO_PKG_VERSION"));
-    // A debug build carries much along that nobody needs here.
+    // A debug build carries much along that nobody needs here, and the session starts three of these programs.
     let line = format!(
         "set -e; mkdir -p '{out}/{name}/bin'; cd '{out}/{name}/bin'; \
-         for program in plimsoll plimsoll-fleet plimsoll-mcp plimsoll-linear plimsoll-otel {}; do strip -o $program '{bin}'/$program; done; \
-         ln {} plimsoll-hook; cd '{out}'; tar -cf - {name} | gzip -1 >{name}.tar.gz; \
+         for program in plimsoll plimsoll-mcp {}; do strip -o $program '{bin}'/$program; done; \
+         for program in plimsoll-fleet plimsoll-linear plimsoll-otel; do echo '#!/bin/sh' >$program; chmod +x $program; done; \
+         for program in {} plimsoll-hook; do ln {} $program; done; cd '{out}'; tar -cf - {name} | gzip -1 >{name}.tar.gz; \
          '{packages}' --out '{out}' >/dev/null; tar -xzf plimsoll-plugin-*.tar.gz; cd '{repository}'; \
          git init -q -b main; git add -A; git -c user.name=T -c user.email=t@example.invalid commit -qm 'Release'",
-        PROGRAMS[0], PROGRAMS[0],
+        PROGRAMS[0],
+        PROGRAMS[1..].join(" "),
+        PROGRAMS[0],
     );
     world.command("bash", &["-c", &line]).timeout(LONG).run().expect_success();
     repository

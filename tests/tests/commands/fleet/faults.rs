@@ -193,17 +193,17 @@ fn a_silent_server_is_waited_for_with_an_end() {
     let mut bench = Bench::new();
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = silent.local_addr().expect("its number").port();
-    bench.world.set_env(URL, format!("host=127.0.0.1 port={port} user=x dbname=y"));
+    bench.world.set_env(URL, format!("host=127.0.0.1 port={port} user=x dbname=y connect_timeout=2"));
     let started: Vec<_> =
         [&["fleet", "status"][..], &["fleet", "create", "night"], &["fleet", "log", "night", "-f"]]
             .map(|words| bench.world.plimsoll(words).spawn())
             .into();
     for running in started {
-        let finished = running.wait(Duration::from_secs(110));
+        let finished = running.wait(Duration::from_secs(60));
         refused(
             &finished,
             &[
-                &format!("(PostgreSQL at 127.0.0.1:{port}): no answer came within 40 seconds"),
+                &format!("(PostgreSQL at 127.0.0.1:{port}): no answer came within 2 seconds"),
                 "hint: check that",
             ],
         );
