@@ -107,6 +107,7 @@ impl HookInvocation {
 
     /// The run named by the environment that this session owns. A nested session inherits the variable and has
     /// another id; a session outside a run has no variable, and the state is not even read. Its history is left out.
+    #[inline(never)]
     pub fn owned_run(&self) -> Result<Option<RunState>, StoreError> {
         let Some(run_id) = ledger::run_of_environment() else { return Ok(None) };
         let state = state_file::load_without_history(&self.project, Some(&run_id))?;

@@ -152,6 +152,9 @@ pub(crate) fn text_of(raw: &RawValue) -> Option<String> {
     if !letters.contains('\\') {
         return Some(letters.to_owned());
     }
+    if let Ok(text) = serde_json::from_str(raw.get()) {
+        return Some(text);
+    }
     // serde_json refuses lone surrogates in a `str`, and hands them out as bytes.
     struct Bytes;
     impl Visitor<'_> for Bytes {

@@ -115,7 +115,12 @@ impl Loaded {
 
 /// The user's settings, with what they say of this project alone.
 fn of_user(path: &Path, root: &Path) -> Result<Option<Content>, StoreError> {
-    let Some(Content { mut keys, mut settings }) = read(path)? else { return Ok(None) };
+    read(path)?.map(|content| with_own_part(content, path, root)).transpose()
+}
+
+#[inline(never)]
+fn with_own_part(content: Content, path: &Path, root: &Path) -> Result<Content, StoreError> {
+    let Content { mut keys, mut settings } = content;
     let projects = keys.as_object_mut().and_then(|keys| keys.remove("projects"));
     if let Some(projects) = projects {
         let canonical = disk::canonical(root);
@@ -135,11 +140,12 @@ fn of_user(path: &Path, root: &Path) -> Result<Option<Content>, StoreError> {
     }
     match settings.problem() {
         Some(why) => Err(fault(path, why)),
-        None => Ok(Some(Content { keys, settings })),
+        None => Ok(Content { keys, settings }),
     }
 }
 
 /// A project's settings over the user's. They must make sense together, before anything is taken out of them.
+#[inline(never)]
 fn with_project(user: &Value, own: Content, path: &Path) -> Result<(Settings, Vec<Ignored>), StoreError> {
     let has_user = user.as_object().is_some_and(|keys| !keys.is_empty());
     let over_user = |own: &Value| {
@@ -192,6 +198,7 @@ fn client_state() -> Option<PathBuf> {
 }
 
 /// The client's own keys that move the auto-compact threshold: the nearest file that speaks wins.
+#[inline(never)]
 pub fn client_settings(project: &Project) -> ClientSettings {
     let home = client_folder();
     let mut found = ClientSettings::default();

@@ -29,6 +29,7 @@ pub mod memory;
 pub mod outbox;
 mod plain;
 pub mod records;
+mod search;
 pub mod sessions;
 pub mod state_file;
 pub mod tail;

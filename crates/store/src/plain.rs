@@ -1,9 +1,10 @@
 //! What the door itself needs of the disk, for paths that lie below no root.
 #![expect(clippy::disallowed_methods, reason = "part of the door to the disk")]
 
-use plimsoll_system::files::mode_bits;
+use plimsoll_system::files::{has_no_link, mode_bits};
 use rustix::fs::RawMode;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -36,5 +37,53 @@ pub fn resolve_link(path: &Path) -> PathBuf {
 
 /// The path with every link resolved; the path itself if it leads nowhere.
 pub fn canonical(path: &Path) -> PathBuf {
+    // Mostly it is so already. The standard library would ask libc, which looks at each part and wants memory of its own for it.
+    if is_spelled_out(path) && has_no_link(path) {
+        return path.to_owned();
+    }
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// True for an absolute path in which each part is a name.
+fn is_spelled_out(path: &Path) -> bool {
+    let is_name = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
+    let below = path.as_os_str().as_bytes().strip_prefix(b"/");
+    below.is_some_and(|below| below.split(|byte| *byte == b'/').all(is_name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_resolved_as_the_standard_library_does_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        fs::write(root.join("a/file"), "").unwrap();
+        std::os::unix::fs::symlink("a", root.join("link")).unwrap();
+        std::os::unix::fs::symlink("nowhere", root.join("broken")).unwrap();
+        for path in [
+            "",
+            "a",
+            "a/",
+            "a/b",
+            "a//b",
+            "a/./b",
+            "a/..",
+            "a/../a/b",
+            "a/file",
+            "link",
+            "link/b",
+            "link/../a",
+        ] {
+            let path = root.join(path);
+            assert_eq!(canonical(&path), fs::canonicalize(&path).unwrap(), "{}", path.display());
+        }
+        for path in ["missing", "broken", "a/file/b", "link/missing"] {
+            assert_eq!(canonical(&root.join(path)), root.join(path));
+        }
+        assert_eq!(canonical(Path::new("/")), Path::new("/"));
+        assert_eq!(canonical(Path::new(".")), fs::canonicalize(".").unwrap());
+    }
 }

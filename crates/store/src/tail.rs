@@ -7,9 +7,10 @@ mod conversation;
 
 pub use conversation::{Conversation, conversation};
 
+use crate::search::{contains, last_break};
 use crate::turn_log::{Forwards, LineStart};
 use crate::{StoreError, clock, disk, io};
-use memchr::{memmem, memrchr};
+use memchr::memmem;
 use plimsoll_domain::Timestamp;
 use plimsoll_domain::forecast::Fill;
 use plimsoll_protocol::hook_trouble::HookTrouble;
@@ -162,7 +163,7 @@ fn recent(
 
 /// Most bytes of a transcript are tool results: only a line with a mark is parsed.
 fn is_marked(bytes: &[u8]) -> bool {
-    Line::MARKS.iter().any(|mark| memmem::find(bytes, mark.as_bytes()).is_some())
+    Line::MARKS.iter().any(|mark| contains(bytes, mark.as_bytes()))
 }
 
 /// The fill of the session's first answer: what was in the window before any work. Looked for at the
@@ -200,7 +201,7 @@ fn visit(bytes: &[u8], tool_use_ids: &[&str], tail: &mut Tail) -> ControlFlow<()
         compaction.model = line.requested_model.or(line.message.model);
         return ControlFlow::Break(());
     }
-    let is_the_one = tool_use_ids.iter().any(|id| memmem::find(bytes, id.as_bytes()).is_some());
+    let is_the_one = tool_use_ids.iter().any(|id| contains(bytes, id.as_bytes()));
     if let Some(answer) = &mut tail.answer {
         // A response has a line for each of its parts, and the call may be in an earlier one.
         let same = answer.message_id.is_some() && answer.message_id == line.message.id;
@@ -237,7 +238,7 @@ fn backwards(file: &File, size: u64, visit: &mut dyn FnMut(&[u8]) -> ControlFlow
         let length = chunk.min(usize::try_from(start).unwrap_or(chunk));
         start -= length as u64;
         let mut bytes = read_at(file, start, length)?;
-        let Some(newest_break) = memrchr(b'\n', &bytes) else {
+        let Some(newest_break) = last_break(&bytes) else {
             too_long |= bytes.len() + rest.len() > LONGEST_LINE;
             if too_long {
                 rest.clear();
@@ -254,7 +255,7 @@ fn backwards(file: &File, size: u64, visit: &mut dyn FnMut(&[u8]) -> ControlFlow
         }
         too_long = false;
         let mut end = newest_break;
-        while let Some(line_break) = memrchr(b'\n', &bytes[..end]) {
+        while let Some(line_break) = last_break(&bytes[..end]) {
             if visit(&bytes[line_break + 1..end]).is_break() {
                 return Ok(());
             }

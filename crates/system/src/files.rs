@@ -32,6 +32,11 @@ pub fn open_beneath(
     own::open_beneath(folder, path, flags, mode)
 }
 
+/// True if something is at an absolute path and no part of the path is a link. False also where the system does not tell in one call.
+pub fn has_no_link(path: &Path) -> bool {
+    own::has_no_link(path)
+}
+
 /// Whether [`open_beneath`] may be asked: a test walks as on a system without the call.
 pub fn set_has_one_call(has: bool) {
     own::set_has_one_call(has);

@@ -49,7 +49,8 @@ pub fn with_memory(
     behind(first, &call, Some(Part::Output(1)))
 }
 
-/// Adds what the memory has to say to an answer that is complete.
+/// Adds what the memory has to say to an answer that is complete. Without the memory none of its stack is touched.
+#[inline(never)]
 fn behind(first: HookResponse, call: &HookInvocation, part: Option<Part>) -> HookResponse {
     // What the monitor says is not kept waiting by another process that holds the memory: the news come with the next batch.
     let timeout = if first.is_quiet() { TIMEOUT } else { Duration::ZERO };

@@ -63,16 +63,31 @@ fn watch(call: &HookInvocation) -> Result<HookResponse, plimsoll_store::StoreErr
     }
     let measurement = measure::of_call(call, record);
     let complaint = measurement.trouble.as_ref().map(ToString::to_string);
-    let Some(mut sight) = sight(call, record, &measurement, claimed) else {
+    let Some(sight) = sight(call, record, &measurement, claimed) else {
         note_wait(call, &measurement)?;
         return Ok(HookResponse::quiet().with_complaint(complaint));
     };
     // First without the lock: mostly nothing changes, and then nothing is locked or written.
     let mut draft = record.clone();
-    let mut expected = plimsoll_policy::monitor::monitor(&mut draft, &sight, &call.settings);
+    let expected = plimsoll_policy::monitor::monitor(&mut draft, &sight, &call.settings);
     if draft == *record && expected == Action::Nothing && measurement.waited.is_none() {
         return Ok(HookResponse::quiet().with_complaint(complaint));
     }
+    let signal = change(call, sight, draft, expected, &measurement, claimed)?;
+    Ok(signal.with_complaint(complaint))
+}
+
+/// Not part of its caller: the records that it holds are some pages of the stack, and most batches need none of them.
+#[inline(never)]
+fn change(
+    call: &HookInvocation,
+    mut sight: MonitorInput,
+    mut draft: SessionRecord,
+    mut expected: Action,
+    measurement: &Measurement,
+    claimed: bool,
+) -> Result<HookResponse, plimsoll_store::StoreError> {
+    let record = call.record();
     // The state is read only by those who act on it: the run may be over by now.
     let acts = claimed && expected != Action::Nothing;
     let mut run = if acts { open_run(call)? } else { None };
@@ -82,7 +97,7 @@ fn watch(call: &HookInvocation) -> Result<HookResponse, plimsoll_store::StoreErr
         expected = plimsoll_policy::monitor::monitor(&mut draft, &sight, &call.settings);
     }
     (sight.pid, sight.now) = (std::process::id(), clock::fine_stamp(clock::now()));
-    let (action, record) = match decide(call, &sight, &measurement) {
+    let (action, record) = match decide(call, &sight, measurement) {
         Ok(decided) => decided,
         // At L3 it acts even if the lock is not available.
         Err(_) if matches!(expected, Action::Checkpoint { ends: true, .. } | Action::End { .. }) => {
@@ -93,14 +108,9 @@ fn watch(call: &HookInvocation) -> Result<HookResponse, plimsoll_store::StoreErr
     if run.is_none() && sight.in_run && action != Action::Nothing {
         run = open_run(call)?;
     }
-    let scene = ActionContext {
-        call,
-        run: run.as_ref(),
-        record: &record,
-        measurement: &measurement,
-        thresholds: sight.thresholds,
-    };
-    Ok(scene.act(&action).with_complaint(complaint))
+    let scene =
+        ActionContext { call, run: run.as_ref(), record: &record, measurement, thresholds: sight.thresholds };
+    Ok(scene.act(&action))
 }
 
 fn open_run(call: &HookInvocation) -> Result<Option<RunState>, plimsoll_store::StoreError> {
@@ -133,6 +143,7 @@ fn decide(
 }
 
 /// A wait without success is remembered: it is not repeated at every batch.
+#[inline(never)]
 fn note_wait(call: &HookInvocation, measurement: &Measurement) -> Result<(), plimsoll_store::StoreError> {
     let Some(waited) = measurement.waited else { return Ok(()) };
     sessions::update(&call.project, &call.session_id, TIMEOUT, |record| {
@@ -165,6 +176,7 @@ fn sight(
 
 /// Where HEAD has moved, if a command of this batch may have moved it: only then is git asked. A commit that is older than
 /// the message at hand (a subagent's, a branch's) is none of this batch.
+#[inline(never)]
 fn committed(call: &HookInvocation, record: &SessionRecord, reading: &Reading) -> Option<Commit> {
     if !call.event().tool_calls().iter().any(ToolCall::may_commit) {
         return None;
@@ -177,6 +189,7 @@ fn committed(call: &HookInvocation, record: &SessionRecord, reading: &Reading) -
 }
 
 /// False if the item is done, or if that is unknown.
+#[inline(never)]
 fn item_is_open(call: &HookInvocation) -> bool {
     let run = open_run(call).ok().flatten();
     let todo = run.as_ref().and_then(|run| facts::todo(&call.project, run));
@@ -192,6 +205,7 @@ fn is_orphaned(record: &SessionRecord) -> bool {
         || plimsoll_launcher::process::life_of(claim.pid).is_gone()
 }
 
+#[inline(never)]
 fn cancelled(call: &HookInvocation) -> HookResponse {
     let marker = Marker::Stop { status: Status::Cancelled, reason: String::new() }.to_string();
     let _ = sessions::update(&call.project, &call.session_id, TIMEOUT, |record| {

@@ -110,7 +110,7 @@ impl Root {
             _ => return None,
         };
         // `..` may lead to another folder: the part before it may be a link. Most paths have no two dots at all.
-        let has_two_dots = memchr::memchr_iter(b'.', rest).any(|dot| rest.get(dot + 1) == Some(&b'.'));
+        let has_two_dots = rest.windows(2).any(|pair| pair == b"..");
         let has_parent = has_two_dots && rest.split(|byte| *byte == b'/').any(|part| part == b"..");
         (!has_parent).then(|| Path::new(OsStr::from_bytes(if rest.is_empty() { b"." } else { rest })))
     }

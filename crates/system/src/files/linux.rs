@@ -34,6 +34,12 @@ pub(super) fn open_beneath(
     }
 }
 
+pub(super) fn has_no_link(path: &Path) -> bool {
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    HAS_OPENAT2.load(Ordering::Relaxed)
+        && rustix::fs::openat2(CWD, path, LOOK, Mode::empty(), resolve).is_ok()
+}
+
 pub(super) fn set_has_one_call(has: bool) {
     HAS_OPENAT2.store(has, Ordering::Relaxed);
 }

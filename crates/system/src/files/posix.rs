@@ -20,6 +20,10 @@ pub(super) fn open_beneath(
     None
 }
 
+pub(super) fn has_no_link(_path: &Path) -> bool {
+    false
+}
+
 pub(super) fn set_has_one_call(_has: bool) {}
 
 pub(super) fn sync_data(file: BorrowedFd<'_>) -> Result<(), Errno> {
