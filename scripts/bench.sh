@@ -39,10 +39,11 @@ for program in git jq rustc; do command -v "$program" >/dev/null || die "missing
 
 # Runs the stopwatch; MEDIAN, TENTH (the quickest tenth) and PEAK have a figure for each program.
 race() { # as scripts/bench/stopwatch.rs
-  local median tenth peak
+  local median tenth peak faults
   MEDIAN=() TENTH=() PEAK=()
   timeout 900 env -i "${ENVIRONMENT[@]}" "$STAGE/stopwatch" "$@" >"$STAGE/laps" || die "the stopwatch failed: $*"
-  while read -r median tenth peak; do MEDIAN+=("$median") TENTH+=("$tenth") PEAK+=("$peak"); done <"$STAGE/laps"
+  # shellcheck disable=SC2034  # scripts/cost.sh counts the faults
+  while read -r median tenth peak faults; do MEDIAN+=("$median") TENTH+=("$tenth") PEAK+=("$peak"); done <"$STAGE/laps"
 }
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { r = a / b; printf (r < 10 ? "%.2f" : r < 1000 ? "%.0f" : "%d"), r }'; }
 ms() { awk -v us="$1" 'BEGIN { t = us / 1000; printf (t < 10 ? "%.2f ms" : t < 1000 ? "%.0f ms" : ""), t; if (t >= 1000) printf "%.1f s", t / 1000 }'; }

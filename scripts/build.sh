@@ -7,6 +7,7 @@
 #
 # Usage: scripts/build.sh [--target TRIPLE]    for another machine: a musl target is linked by Rust's own linker, one of macOS by
 #                                              zig (scripts/zig.sh), on a Mac by Apple's.
+#        scripts/build.sh --names              plimsoll-hook alone, with the names of its functions: for scripts/order.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,11 +17,12 @@ case $system in
   Darwin) own=${machine/arm64/aarch64}-apple-darwin ;;
   *) own=$machine-unknown-linux-musl ;;
 esac
-target=$own
+target=$own names=""
 case "${1:-} ${2:-}" in
   " ") ;;
+  "--names ") names=yes ;;
   "--target "?*) target=$2 ;;
-  *) echo "Usage: scripts/build.sh [--target TRIPLE]" >&2; exit 2 ;;
+  *) echo "Usage: scripts/build.sh [--target TRIPLE | --names]" >&2; exit 2 ;;
 esac
 
 command -v cargo >/dev/null || { echo "missing: Rust (cargo). Install it from https://rustup.rs" >&2; exit 1; }
@@ -55,6 +57,23 @@ choose_compiler() {
   export "$flags=${!flags:-} -U_FORTIFY_SOURCE"
 }
 
+# What a hook touches is linked side by side: it starts a third faster. crates/plimsoll/build.rs does it, if the linker takes such
+# scripts; not every one does.
+link_together() { # the linker, if it is not the compiler's own choice
+  local probe
+  probe=$(mktemp -d)
+  echo 'SECTIONS { .text.together : { *crt1.o(.text) *(.text.main*) } } INSERT BEFORE .text;' >"$probe/script"
+  if echo 'fn main() {}' | rustc --target "$target" ${1:+-C "linker=$1"} -C relocation-model=static -C panic=abort \
+    -C link-arg=-T -C "link-arg=$probe/script" -C link-arg=-z -C link-arg=noseparate-code -C link-arg=-z -C link-arg=norelro \
+    -o "$probe/probe" - 2>"$probe/complaint" && { [ "$target" != "$own" ] || "$probe/probe"; }; then
+    export PLIMSOLL_TOGETHER=yes
+  else
+    echo "build.sh: the linker for $target takes no script to put functions in order: the hooks will start slower" >&2
+    cat "$probe/complaint" >&2
+  fi
+  rm -rf "$probe"
+}
+
 if ! has_target; then
   [ "$target" = "$own" ] || { echo "the target $target is not available here" >&2; exit 1; }
   [ "$system" != Linux ] || echo "the musl target is not available here: linking glibc statically" >&2
@@ -77,19 +96,25 @@ case "$system $target" in
   *" ") [ "$system" = Darwin ] || export RUSTFLAGS="-C target-feature=+crt-static" ;;
   *)
     choose_compiler
+    linker=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$target")_LINKER
     if [ "$target" != "$own" ]; then
-      linker=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$target")_LINKER
       # Rust's own linker will do: the target brings its own libc.
       export "$linker=${!linker:-rust-lld}"
     fi
+    link_together "${!linker:-}"
     ;;
 esac
 [ -z "$target" ] || build+=(--target "$target")
 # On a terminal cargo shows its progress.
 [ -t 2 ] || build+=(--quiet)
+folder=${CARGO_TARGET_DIR:-$PWD/target}${target:+/$target}/release
+if [ -n "$names" ]; then
+  cargo rustc "${build[@]:1}" --release --locked -p plimsoll --bin plimsoll-hook -- -C strip=none
+  echo "$folder"
+  exit
+fi
 # All at once, so that what they share is compiled once: what one of them does not use, its link leaves out.
 cargo "${build[@]}" --release --locked -p plimsoll --bins
-folder=${CARGO_TARGET_DIR:-$PWD/target}${target:+/$target}/release
 # The hook programs are one file under several names.
 while read -r name; do ln -f "$folder/plimsoll-hook" "$folder/$name"; done <crates/hooks/programs.txt
 echo "$folder"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# What our programs cost, in figures that depend on the programs alone: instructions counted by callgrind against their
-# budgets, and sizes against their limits. Exit 1 when a limit is exceeded, 75 when nothing can be measured here. Time is
+# What our programs cost, in figures that depend on the programs alone: instructions counted by callgrind, system calls and page
+# faults against their budgets, and sizes against their limits. Exit 1 when a limit is exceeded, 75 when nothing can be measured here. Time is
 # in scripts/bench.sh.
 #
 # Usage: scripts/cost.sh [--first]    PLIMSOLL_BIN_DIR names programs that are already built.
@@ -45,8 +45,9 @@ trap 'exit 130' INT TERM HUP
 . scripts/stage.sh
 BIN=$STAGE/bin
 mkdir "$BIN"
+# In pieces of a page: where a system keeps a file in larger ones, because it was written so, a page fault maps more of it.
 for program in plimsoll{,-frame,-memory,-post-tool,-session-start,-statusline}; do
-  cp "$PROGRAMS/$program" "$BIN/" || exit 1
+  dd if="$PROGRAMS/$program" of="$BIN/$program" bs=4k status=none && chmod 755 "$BIN/$program" || exit 1
 done
 # Just enough for git to take it for a repository; otherwise it would look for one in the folders above. No file is
 # untracked, however git is configured on this computer.
@@ -95,6 +96,17 @@ plain() { # the same
   start none "$STAGE/$2" "${words[@]}" >/dev/null
 }
 
+calls() { # the same: every system call, also the program's start
+  local words
+  read -r -a words <<<"$1"
+  (cd "$STAGE/project" && env -i "${ENVIRONMENT[@]}" "${@:3}" strace -f -qq -o "$STAGE/calls.log" "$BIN/${words[0]}" "${words[@]:1}" \
+    <"$STAGE/$2" >/dev/null)
+  grep -vc '+++' "$STAGE/calls.log"
+}
+faults() { # program, payload: the fewest page faults of some starts, all in the program's file are of pages in memory
+  (cd "$STAGE/project" && env -i "${ENVIRONMENT[@]}" "$STAGE/stopwatch" 20 -i "$STAGE/$2" "$BIN/$1" | cut -d ' ' -f 4)
+}
+
 FAILED=0
 row() { # case, count, budget (- for none), the limit if it is not the budget: 5 to 10 % above the count of today
   local verdict=met limit="${4:-$3}"
@@ -119,8 +131,10 @@ if [ -n "$FIRST" ]; then
   instructions plimsoll-post-tool quiet.json "$RUN"
   exit
 fi
+# shellcheck source=scripts/stopwatch.sh
+. scripts/stopwatch.sh
 heading case instructions budget ""
-row "monitor in a run, nothing to change" "$(instructions plimsoll-post-tool quiet.json "$RUN")" 75000 158000
+row "monitor in a run, nothing to change" "$(instructions plimsoll-post-tool quiet.json "$RUN")" 100000 158000
 settled plimsoll-post-tool quiet.json "$RUN"
 row "monitor in a run, record rewritten" "$(instructions plimsoll-post-tool busier.json "$RUN")" 150000 220000
 settled plimsoll-post-tool quiet.json "$RUN"
@@ -139,10 +153,14 @@ plain plimsoll-session-start status-start.json
 # The first call asks git, whose counts are then kept for a few seconds.
 settled plimsoll-statusline status.json
 grep -q '"counts":{' "$STAGE"/project/.claude/plimsoll/sessions/*.status.json || { echo "cost.sh: git counted nothing" >&2; exit 1; }
-row "status line, nothing new, git counted, a run shown" "$(instructions plimsoll-statusline status.json)" 90000 224000
+row "status line, nothing new, git counted, a run shown" "$(instructions plimsoll-statusline status.json)" 150000 224000
+row "the same, page faults" "$(faults plimsoll-statusline status.json)" 40 42
 plain plimsoll-post-tool quiet.json
 ORDINARY=$(instructions plimsoll-post-tool quiet.json)
-row "monitor in an ordinary session, nothing to change" "$ORDINARY" 75000 142000
+row "monitor in an ordinary session, nothing to change" "$ORDINARY" 100000 142000
+row "the same, system calls" "$(calls plimsoll-post-tool quiet.json)" 35 44
+# Above the limit, what a hook touches is no longer side by side: scripts/order.sh puts it there.
+row "the same, page faults" "$(faults plimsoll-post-tool quiet.json)" 40 32
 plain plimsoll-post-tool quiet.json
 row "monitor in an ordinary session, record rewritten" "$(instructions plimsoll-post-tool busier.json)" 150000 205000
 
@@ -170,9 +188,18 @@ cp -a "$STAGE/project/.claude" "$STAGE/claude-before"
 row "typical batch: new turn, 7 KB, memory, 59 variables" "$(instructions "plimsoll-post-tool memory" typical.json "${MANY[@]}")" 600000 1320000
 rm -r "$STAGE/project/.claude"
 cp -a "$STAGE/claude-before" "$STAGE/project/.claude"
-(cd "$STAGE/project" && env -i "${ENVIRONMENT[@]}" "${MANY[@]}" strace -f -qq -o "$STAGE/calls.log" "$BIN/plimsoll-post-tool" memory <"$STAGE/typical.json" >/dev/null)
-row "the same, system calls" "$(grep -vc '+++' "$STAGE/calls.log")" 90 98
+row "the same, system calls" "$(calls "plimsoll-post-tool memory" typical.json "${MANY[@]}")" 90 98
 row "the same, waits for the disk" "$(grep -cE '(fsync|fdatasync|syncfs)\(' "$STAGE/calls.log")" 1
+
+# Where the user alone has installed us, nothing of ours is in the project.
+rm -r "$STAGE/project/.claude" "$RECORDS"
+mkdir "$STAGE/project/.claude"
+echo '{"permissions":{"allow":["Bash(make:*)"]}}' >"$STAGE/project/.claude/settings.json"
+plain plimsoll-session-start start.json
+settled plimsoll-post-tool quiet.json
+row "monitor installed for the user, nothing to change" "$(instructions plimsoll-post-tool quiet.json)" 100000 160000
+row "the same, system calls" "$(calls plimsoll-post-tool quiet.json)" 35 56
+row "the same, page faults" "$(faults plimsoll-post-tool quiet.json)" 40 34
 
 # 6 to 10 % above what each program is today: a library that slips in is seen, another path of the toolchain is not.
 # The hook programs are one file.

@@ -60,7 +60,10 @@ synced write. The record is never synced, because it can be rebuilt; nor is a tu
 ## Instructions and sizes
 
 Counted by callgrind: with these programs the counts are the same in every checkout, for every user, at every time (\`scripts/cost.sh\`, a gate of the tests).
-The tests use a limit 5 to 10 % above the figure of the day it was set. Two things are in the counts that most computers do without:
+The tests use a limit 5 to 10 % above the figure of the day it was set. System calls are strace's, also those of the program's start.
+Page faults are the kernel's own count, of a program whose file is in memory in pages of 4 KB, the least favourable way (after large
+writes some file systems keep larger pieces): an empty static program has 16. A fault of a file maps the pages around it, too, so
+what hooks touch is linked side by side (\`scripts/order.sh\`). Two things are in the counts that most computers do without:
 SHA-256 in software (486,000 of the typical batch; valgrind has no SHA extension), and each path in the project walked part by part
 (some 15,000 of the quiet monitor; valgrind does not know \`openat2\`).
 

@@ -1,7 +1,8 @@
 //! Times programs in turn, round after round, so that what else the computer does falls on all of them alike.
 //!
 //! `stopwatch ROUNDS [OPTIONS] PROGRAM [ARGUMENTS] [-- [OPTIONS] PROGRAM [ARGUMENTS]]…` prints for each program the median
-//! time and that of the quickest tenth in microseconds, and its peak memory in KB. Before a program:
+//! time and that of the quickest tenth in microseconds, its peak memory in KB, and how many page faults it had at least. Before a
+//! program:
 //!   -i FILE        its standard input          -o FILE         where its standard output is added (else nowhere)
 //!   -e NAME=VALUE  a variable                  -n COUNT        so many at once, timed from the first start to the last end
 //!   -r FROM TO     before each start TO is made what FROM is: a file, or a folder with all in it
@@ -18,22 +19,24 @@ use std::time::Instant;
 struct Usage {
     times: [i64; 4],
     peak_kb: i64,
-    rest: [i64; 13],
+    unused: [i64; 3],
+    faults: i64,
+    rest: [i64; 9],
 }
 
 unsafe extern "C" {
     fn wait4(pid: c_int, status: *mut c_int, options: c_int, usage: *mut Usage) -> c_int;
 }
 
-/// Waits for a child and answers its peak memory, which the standard library cannot tell. It is never less than this
-/// program's own, which is why that is linked statically and small.
-fn wait(pid: u32) -> i64 {
+/// Waits for a child and answers its peak memory and its page faults, which the standard library cannot tell. The former is never
+/// less than this program's own, which is why that is linked statically and small.
+fn wait(pid: u32) -> (i64, i64) {
     let mut usage = Usage::default();
     let pid = pid as c_int;
     // SAFETY: both point to what lives until the call is over; the child is ours and is waited for once.
     let ended = unsafe { wait4(pid, std::ptr::null_mut(), 0, &raw mut usage) };
     assert_eq!(ended, pid, "the child is ours");
-    usage.peak_kb
+    (usage.peak_kb, usage.faults)
 }
 
 #[derive(Default)]
@@ -47,11 +50,12 @@ struct Contestant {
     synced: bool,
     times: Vec<f64>,
     peak_kb: i64,
+    faults: i64,
 }
 
 impl Contestant {
     fn of(words: &[String]) -> Contestant {
-        let mut contestant = Contestant { at_once: 1, ..Contestant::default() };
+        let mut contestant = Contestant { at_once: 1, faults: i64::MAX, ..Contestant::default() };
         let mut words = words.iter().cloned();
         while let Some(word) = words.next() {
             let mut next = || words.next().expect("an option's value");
@@ -101,9 +105,11 @@ impl Contestant {
         let start = Instant::now();
         let started = commands.iter_mut().map(|command| command.spawn().expect(&self.program[0]).id());
         let children: Vec<u32> = started.collect();
-        let peaks: Vec<i64> = children.into_iter().map(wait).collect();
+        let usages: Vec<(i64, i64)> = children.into_iter().map(wait).collect();
         self.times.push(start.elapsed().as_secs_f64() * 1e6);
-        self.peak_kb = peaks.into_iter().fold(self.peak_kb, i64::max);
+        for (peak_kb, faults) in usages {
+            (self.peak_kb, self.faults) = (self.peak_kb.max(peak_kb), self.faults.min(faults));
+        }
     }
 }
 
@@ -135,6 +141,7 @@ fn main() {
     for contestant in &mut contestants {
         let times = &mut contestant.times;
         times.sort_by(f64::total_cmp);
-        println!("{:.0} {:.0} {}", times[times.len() / 2], times[times.len() / 10], contestant.peak_kb);
+        let (median, tenth) = (times[times.len() / 2], times[times.len() / 10]);
+        println!("{median:.0} {tenth:.0} {} {}", contestant.peak_kb, contestant.faults);
     }
 }
