@@ -127,8 +127,12 @@ impl RunState {
     pub fn from_text(text: &[u8]) -> Result<RunState, serde_json::Error> {
         // Straight off the text takes half the time. What that refuses, such as a `null` or a field that is there twice,
         // the document decides.
-        serde_json::from_slice(text)
-            .or_else(|_: serde_json::Error| RunState::from_document(&serde_json::from_slice(text)?))
+        // The letters are checked once for the whole text, not for each of its strings.
+        let read = match std::str::from_utf8(text) {
+            Ok(text) => serde_json::from_str(text),
+            Err(_) => serde_json::from_slice(text),
+        };
+        read.or_else(|_: serde_json::Error| RunState::from_document(&serde_json::from_slice(text)?))
     }
 
     /// The same with an empty history, which may be long and which a hook asks nothing of: it is passed over.

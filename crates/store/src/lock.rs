@@ -23,6 +23,7 @@ pub struct Lock {
 /// Takes the lock, waiting at most this long.
 pub fn acquire(path: &Path, timeout: Duration) -> Result<Lock, StoreError> {
     let started = Instant::now();
+    let mut naps = Naps::default();
     loop {
         let Opened { file, stat, .. } = disk::open_or_make(path, OFlags::RDWR)?;
         // Spelled out: since Rust 1.89 `File` has methods of its own with similar names.
@@ -36,7 +37,23 @@ pub fn acquire(path: &Path, timeout: Duration) -> Result<Lock, StoreError> {
         if started.elapsed() >= timeout {
             return Err(StoreError::Busy { path: path.to_owned(), waited_ms: started.elapsed().as_millis() });
         }
-        std::thread::sleep(Duration::from_millis(1));
+        naps.take();
+    }
+}
+
+/// Naps between two looks at a lock: most are held for a fraction of a millisecond, and who waits longer looks less often.
+struct Naps(Duration);
+
+impl Default for Naps {
+    fn default() -> Naps {
+        Naps(Duration::from_micros(100))
+    }
+}
+
+impl Naps {
+    fn take(&mut self) {
+        std::thread::sleep(self.0);
+        self.0 = (self.0 * 2).min(Duration::from_millis(1));
     }
 }
 

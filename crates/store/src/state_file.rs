@@ -190,7 +190,7 @@ pub fn update_locked<T>(
         write(project, &mut loaded, durability)?;
     } else if loaded.copy_is_behind {
         // The last writer died before the copy, or it was refused: made up for here, without a new revision.
-        write_copy(project, &pretty(&document_of(&loaded.text)), durability);
+        write_copy(project, &pretty(&document_of(&loaded.text)));
     }
     // After the write: a kill in between loses this line, but none reports a repair that was not made.
     if let Some(words) = loaded.repaired {
@@ -231,13 +231,14 @@ fn write(project: &Project, loaded: &mut Loaded, durability: Durability) -> Resu
     ledger::note(project, &loaded.state)?;
     disk::replace(project.state(), &bytes, durability)?;
     // A kill before the copy leaves it a revision behind, which `newest` sees and the next update makes up for.
-    write_copy(project, &bytes, durability);
+    write_copy(project, &bytes);
     Ok(())
 }
 
 /// The document of a text; an empty one where that is none.
 fn document_of(text: &[u8]) -> Value {
-    let document = serde_json::from_slice::<Value>(text).ok().filter(Value::is_object);
+    let document = std::str::from_utf8(text).ok().and_then(|text| serde_json::from_str(text).ok());
+    let document = document.filter(Value::is_object);
     document.unwrap_or_else(|| Value::Object(Map::new()))
 }
 
@@ -247,9 +248,10 @@ fn pretty(document: &Value) -> Vec<u8> {
     bytes
 }
 
-/// The state stands by now: a copy that is refused must not look as if it did not. The next change makes it.
-fn write_copy(project: &Project, bytes: &[u8], durability: Durability) {
-    let _ = disk::replace(&copy_path(project), bytes, durability);
+/// The state stands by now: a copy that is refused must not look as if it did not. The next change makes it. Nor does it wait for
+/// the disk: one that a power cut has taken or torn is a copy that is behind.
+fn write_copy(project: &Project, bytes: &[u8]) {
+    let _ = disk::replace(&copy_path(project), bytes, Durability::Lazy);
 }
 
 fn load_whole(project: &Project, run_id: Option<&RunId>) -> Result<Option<Loaded>, StoreError> {
@@ -326,7 +328,7 @@ fn claimed(
 fn newest(project: &Project, loaded: Loaded, read: ReadState) -> Loaded {
     let bytes = disk::read(&copy_path(project)).ok().flatten().unwrap_or_default();
     // Mostly they are the same to the letter. Else the whole copy is read only where it is to be used.
-    if bytes == loaded.text {
+    if memchr::arch::all::is_equal(&bytes, &loaded.text) {
         return loaded;
     }
     let of_run = sessions::parse::<Marks>(&bytes).ok().filter(|marks| marks.run_id == loaded.state.run_id);
@@ -567,6 +569,19 @@ mod tests {
         disk::remove(project.state()).unwrap();
         assert!(load(&project, None).unwrap().is_none());
         assert!(load(&project, Some(&"r2".into())).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_copy_that_a_power_cut_has_torn_is_made_up_for() {
+        let (_folder, project) = project();
+        assert_eq!(bump(&project), Some(2));
+        let whole = disk::read(&copy_path(&project)).unwrap().unwrap();
+        for torn in [vec![0; whole.len()], whole[..whole.len() / 2].to_vec(), Vec::new()] {
+            disk::replace(&copy_path(&project), &torn, Durability::Lazy).unwrap();
+            assert_eq!(load(&project, None).unwrap().unwrap().iteration, 2);
+            update(&project, None, Durability::Durable, |_| ()).unwrap();
+            assert_eq!(disk::read(&copy_path(&project)).unwrap().unwrap(), whole);
+        }
     }
 
     #[test]

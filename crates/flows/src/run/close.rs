@@ -31,12 +31,19 @@ pub fn close(
     run_id: &RunId,
     iteration: u32,
 ) -> Result<(), StoreError> {
-    let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(()) };
-    if state.iteration != iteration || state.iteration_record.phase == Phase::Judged {
+    match state_file::load(project, Some(run_id))? {
+        Some(state) if state.iteration == iteration => close_as_read(project, settings, &state),
+        _ => Ok(()),
+    }
+}
+
+/// The same for one who has just read the state; its history is not asked for.
+pub fn close_as_read(project: &Project, settings: &Settings, state: &RunState) -> Result<(), StoreError> {
+    let (run_id, iteration) = (&state.run_id, state.iteration);
+    if state.iteration_record.phase == Phase::Judged {
         return Ok(());
     }
-    let line =
-        JournalEntry::of_run_session(&state, JournalEvent::IterationClosed(IterationClosed::default()));
+    let line = JournalEntry::of_run_session(state, JournalEvent::IterationClosed(IterationClosed::default()));
     let was_closed = state.iteration_record.closed;
     // What comes after the state is made up for where a kill came between them.
     if was_closed && journal::tells(project, &line) {
@@ -44,16 +51,16 @@ pub fn close(
     }
     let mut record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
     if !was_closed {
-        note_override(project, &state, &record)?;
+        note_override(project, state, &record)?;
     }
     take_last_words(&mut record);
     let last = last_measurement(project, settings, &record);
     let percent = last.reading.as_ref().and_then(plimsoll_domain::Reading::percent).unwrap_or(0);
     record.usage.peak_percent = record.usage.peak_percent.max(percent);
     let grown = item_cost::of_session(&record, &last);
-    let notes = refresh_handoff(project, settings, &state, &record)?;
-    backup::todo(project, &state)?;
-    let todo = facts::todo(project, &state);
+    let notes = refresh_handoff(project, settings, state, &record)?;
+    backup::todo(project, state)?;
+    let todo = facts::todo(project, state);
     let paragraph = state_file::update(project, Some(run_id), Durability::Durable, |state| {
         if state.iteration != iteration {
             return None;

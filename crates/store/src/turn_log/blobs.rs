@@ -3,7 +3,24 @@
 use super::packed;
 use crate::{Durability, StoreError, disk};
 use plimsoll_domain::digest::sha256;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+
+/// Pieces that one writer has put there or found sound: many results are the same, and while it holds the lock each is looked
+/// into once.
+#[derive(Debug, Default)]
+pub(super) struct KnownPieces(HashSet<String>);
+
+impl KnownPieces {
+    /// More than this are not remembered: what a long transcript takes of memory does not grow.
+    const MOST: usize = 4096;
+
+    fn note(&mut self, hash: &str) {
+        if self.0.len() < KnownPieces::MOST {
+            self.0.insert(hash.to_owned());
+        }
+    }
+}
 
 /// A file under the piece's name; none for what is no SHA-256.
 pub(super) fn path(folder: &Path, hash: &str) -> Option<PathBuf> {
@@ -26,9 +43,13 @@ pub(super) fn folder_version(folder: &Path) -> Option<String> {
 pub(super) fn put<'b>(
     folder: &Path,
     pieces: impl IntoIterator<Item = (&'b String, &'b String)>,
+    known: &mut KnownPieces,
 ) -> Result<bool, StoreError> {
     let mut has_put = false;
     for (hash, text) in pieces {
+        if known.0.contains(hash) {
+            continue;
+        }
         let Some(path) = path(folder, hash) else { continue };
         if disk::create_in_place(&path, text.as_bytes())? {
             has_put = true;
@@ -36,6 +57,7 @@ pub(super) fn put<'b>(
             disk::replace(&path, text.as_bytes(), Durability::Lazy)?;
             has_put = true;
         }
+        known.note(hash);
     }
     Ok(has_put)
 }

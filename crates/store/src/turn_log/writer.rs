@@ -1,6 +1,7 @@
 //! Adding to a log.
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
+use super::blobs::KnownPieces;
 use super::head::MERGED;
 use super::{Head, NewRecord, NotedMemory, TurnLog, Unsynced, blobs, pending, repair};
 use crate::lock::Lock;
@@ -22,6 +23,7 @@ pub struct Writer {
     synced: u64,
     /// True if large pieces of it may not be.
     has_pieces: bool,
+    known_pieces: KnownPieces,
     _lock: Lock,
 }
 
@@ -44,7 +46,16 @@ impl Writer {
             head.save(&log.head_path(), Durability::Durable)?;
         }
         let (synced, has_pieces) = (unsynced.from, unsynced.has_pieces);
-        let mut writer = Writer { log, head, file: None, durability, synced, has_pieces, _lock: lock };
+        let mut writer = Writer {
+            log,
+            head,
+            file: None,
+            durability,
+            synced,
+            has_pieces,
+            known_pieces: KnownPieces::default(),
+            _lock: lock,
+        };
         // The repair first: `verify` reads there that records were lost, whose numbers are given again from here on.
         writer.append(&repairs)?;
         writer.merge()?;
@@ -84,7 +95,7 @@ impl Writer {
         let path = self.log.path();
         let mut lines = String::new();
         let pieces = entries.iter().flat_map(|entry| &entry.encoded.blobs);
-        self.has_pieces |= blobs::put(&self.log.blob_folder(), pieces)?;
+        self.has_pieces |= blobs::put(&self.log.blob_folder(), pieces, &mut self.known_pieces)?;
         for entry in entries {
             let header = Header { seq: self.head.seq + 1, ..entry.header.clone() };
             let (text, link) = line(&self.head.link, header.clone(), &entry.encoded.content);
