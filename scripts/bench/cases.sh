@@ -42,7 +42,7 @@ cases() {
   new_turn
   note "eight at once"
   crowd 8
-  budget_row "8 monitors at once on one lock, a level reached: until the last has ended" 16
+  budget_row "8 monitors at once on one lock, a level reached: until the last has ended" 15
 }
 
 status_lines() {
@@ -79,11 +79,11 @@ checkpoints() {
   rm -rf "$STAGE/no-repository/.git"
   race "$FEW" "$STAGE/floor" -- -r "$STAGE/no-repository" "$STAGE/project" -d -e GIT_CEILING_DIRECTORIES="$STAGE" "${checkpoint[@]}"
   has_handoff
-  budget_row "checkpoint outside a repository: record, state, handoff and journal, with fsync" 4.5
+  budget_row "checkpoint outside a repository: record, state, handoff and journal, with fsync" 16
   race "$FEW" "$STAGE/floor" -- -r "$STAGE/in-repository" "$STAGE/project" -d "${checkpoint[@]}"
   has_handoff
   PEAK[1]=0
-  budget_row "the same in a repository: git is asked what changed" 4.5 | sed 's/ 0.0 MB |$/ with git |/'
+  budget_row "the same in a repository: git is asked what changed" 36 | sed 's/ 0.0 MB |$/ with git |/'
 }
 has_handoff() { compgen -G "$STAGE/project/.claude/handoffs/*.md" >/dev/null || die "no handoff was written"; }
 

@@ -53,9 +53,8 @@ TEXT
   cat <<TEXT
 
 The largest peak memory of these is $(mb "$WORST_PEAK") (budget: 4 MB; $(held "$WORST_PEAK" 4096)). The turn written: $TURN bytes. Before each round of the rows with
-fsync everything else is written to disk, so that only the program's own syncs are timed. A checkpoint syncs the handoff, the state,
-the state's copy and two folders, and starts git, once even outside a repository; the budget was set for one
-synced write. The record is never synced, because it can be rebuilt; nor is a turn at its batch, because the transcript holds it until the end of the turn or a checkpoint puts it on the disk. The wait for the client's transcript writer is not included; see [below](#the-wait-for-the-client).
+fsync everything else is written to disk, so that only the program's own syncs are timed. A checkpoint syncs the handoff, the state
+and its folder; in a repository it asks git three questions, two of them at once, and one more where a file that git knows has changed. The record is never synced, because it can be rebuilt; nor is a turn at its batch, because the transcript holds it until the end of the turn or a checkpoint puts it on the disk. The wait for the client's transcript writer is not included; see [below](#the-wait-for-the-client).
 
 ## Instructions and sizes
 
@@ -108,8 +107,8 @@ Budget: $LARGEST MB compared with 1 MB: at most 1.10 times. The monitor: $OUR_GR
 
 A transcript of $CAPTURE_SIZE MB that no hook has read yet, read completely; scan and capture in turn.
 
-| | speed | peak memory |
-| --- | ---: | ---: |
+| | speed | budget | | peak memory |
+| --- | ---: | ---: | --- | ---: |
 $CAPTURED
 
 That its memory does not grow with the session is in \`tests/tests/hooks/turn_log_size.rs\` (500 MB against 50 MB).

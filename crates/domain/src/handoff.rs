@@ -114,10 +114,18 @@ impl CommandFact {
 impl Handoff {
     /// The document, at most `limit` bytes without the session's notes; lists are cut before facts are.
     pub fn render(&self, limit: usize) -> String {
-        let longest = [20, 10, 5, 2, 0].map(|lines| self.generated(lines));
-        let fitting = longest.iter().find(|text| text.len() <= limit).or(longest.last());
-        format!("{}\n{EMPTY_NOTES}", fitting.map_or("", String::as_str))
+        let mut text = String::new();
+        for lines in [Handoff::MOST_LISTED, 10, 5, 2, 0] {
+            text = self.generated(lines);
+            if text.len() <= limit {
+                break;
+            }
+        }
+        format!("{text}\n{EMPTY_NOTES}")
     }
+
+    /// No list shows more; of the rest it says how many there are.
+    pub const MOST_LISTED: usize = 20;
 
     /// The document with its generated part renewed and the session's notes as they were.
     pub fn refresh(&self, old: &str, limit: usize) -> String {

@@ -69,6 +69,9 @@ pub fn write(request: &Request<'_>) -> Result<String, StoreError> {
     let (file, notes) = write_handoff(request, &record, &handoff)?;
     let committed = commit(request, &handoff, &file, &notes);
     if request.run.is_none() {
+        // What is announced is on the disk, its name too. In a run the state's folder is put there after it, and with it what was
+        // named before.
+        disk::sync_folder(&request.project.handoffs());
         offer_later(request, &file);
     }
     // The claim goes last: a kill before that brings a second line into the journal, never none.

@@ -9,7 +9,7 @@ mod work;
 pub(crate) use command::{all_off, asking, choosing, committing, has_filters, talking};
 pub use shown::{Changes, changes_since};
 pub use tracked::tracked;
-pub use work::{ChangedFile, FileCommit, Hunk, Since, Work, history_of, join, work};
+pub use work::{Begun, ChangedFile, FileCommit, Hunk, Look, Since, Work, begin, history_of, join, work};
 
 use crate::time_limit::TimeLimit;
 use crate::{Outcome, run};

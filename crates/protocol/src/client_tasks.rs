@@ -200,7 +200,7 @@ fn text_of(content: &RawValue) -> String {
         content: Some(content.to_owned()),
         ..crate::transcript::Message::default()
     };
-    message.blocks().into_iter().filter_map(|block| block.text).collect::<Vec<_>>().join("\n")
+    message.blocks().iter().filter_map(|block| block.text.as_deref()).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

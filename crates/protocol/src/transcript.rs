@@ -3,6 +3,7 @@
 use crate::lenient;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::sync::OnceLock;
 
 /// One line, whatever its kind; fields that its kind does not have are at their defaults.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -95,8 +96,8 @@ impl From<UsageLine<'_>> for Line {
             message: Message {
                 id: text(line.message.id),
                 model: text(line.message.model),
-                content: None,
                 usage: Some(line.message.usage.into()),
+                ..Message::default()
             },
             ..Line::default()
         }
@@ -119,6 +120,9 @@ pub struct Message {
     /// What the response cost; the same on every line of one response.
     #[serde(deserialize_with = "lenient::field")]
     pub usage: Option<Usage>,
+    /// The blocks, once they have been read: see [`Message::blocks`].
+    #[serde(skip)]
+    pub known_blocks: OnceLock<Vec<Block>>,
 }
 
 /// Tokens of one response.
@@ -247,8 +251,12 @@ impl Line {
 }
 
 impl Message {
-    /// The blocks of the message; a plain text is one text block.
-    pub fn blocks(&self) -> Vec<Block> {
+    /// The blocks of the message, read once for all who ask; a plain text is one text block.
+    pub fn blocks(&self) -> &[Block] {
+        self.known_blocks.get_or_init(|| self.read_blocks())
+    }
+
+    fn read_blocks(&self) -> Vec<Block> {
         let Some(content) = self.content.as_deref() else { return Vec::new() };
         if let Some(text) = lenient::text_of(content) {
             return vec![Block { kind: Some("text".to_owned()), text: Some(text), ..Block::default() }];
@@ -261,7 +269,7 @@ impl Block {
     /// The words of a tool_result, its blocks joined.
     pub fn result_text(&self) -> String {
         let message = Message { content: self.content.clone(), ..Message::default() };
-        message.blocks().into_iter().filter_map(|block| block.text).collect::<Vec<_>>().join("\n")
+        message.read_blocks().into_iter().filter_map(|block| block.text).collect::<Vec<_>>().join("\n")
     }
 }
 

@@ -78,7 +78,7 @@ pub fn request(bytes: &[u8]) -> Option<String> {
 fn words(message: &Message) -> Option<String> {
     let blocks = message.blocks();
     let is_answer = blocks.iter().any(|block| block.kind.as_deref() == Some("tool_result"));
-    let texts: Vec<String> = blocks.into_iter().filter_map(|block| block.text).collect();
+    let texts: Vec<&str> = blocks.iter().filter_map(|block| block.text.as_deref()).collect();
     (!is_answer && !texts.is_empty()).then(|| texts.join("\n"))
 }
 

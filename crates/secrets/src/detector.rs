@@ -1,7 +1,7 @@
 //! One pass for the keywords of all rules, then each rule where its keywords occur.
 
 use crate::keywords::Keywords;
-use crate::rules::{Compiled, Rule};
+use crate::rules::{Compiled, Rule, parts};
 use crate::tokens::Token;
 use crate::{Found, assignment, keys};
 use std::sync::OnceLock;
@@ -65,7 +65,8 @@ pub(crate) fn speaks_of_something(text: &str) -> bool {
 impl Detector {
     fn new() -> Detector {
         let tokens: Vec<Token> = TOKENS.lines().filter_map(Token::parse).collect();
-        let rules: Vec<Rule> = OURS.lines().chain(BETTERLEAKS.lines()).filter_map(Rule::parse).collect();
+        let rules: Vec<Rule> =
+            parts(OURS, b'\n').chain(parts(BETTERLEAKS, b'\n')).filter_map(Rule::parse).collect();
         let mut wanted: Vec<(&'static str, Reader)> = Vec::new();
         wanted.extend(tokens.iter().enumerate().map(|(number, token)| (token.start, Reader::Token(number))));
         wanted.extend(keys::KEYWORDS.map(|word| (word, Reader::Key)));

@@ -46,18 +46,29 @@ const MACROS: [(&str, &str); 3] = [
     ("{ended}", r#"(?:\\?['"\x60]|[\s;,&@<>()\[\]{}|]|\\[nrt]|$)"#),
 ];
 
+/// What is between these marks: as `split`, but the tables are long, and a checkpoint waits for them.
+pub(crate) fn parts(text: &'static str, mark: u8) -> impl Iterator<Item = &'static str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest.take()?;
+        let Some(end) = memchr::memchr(mark, text.as_bytes()) else { return Some(text) };
+        rest = text.get(end + 1..);
+        text.get(..end)
+    })
+}
+
 impl Rule {
     /// A line of a table; none for a remark.
     pub(crate) fn parse(line: &'static str) -> Option<Rule> {
-        let mut fields = line.split('\t');
+        let mut fields = parts(line, b'\t');
         let kind = fields.next().filter(|kind| !kind.starts_with('#'))?;
-        let keywords = fields.next()?.split(',').collect();
+        let keywords = parts(fields.next()?, b',').collect();
         let flags = fields.next()?;
         let pattern = fields.next()?;
         let mut optional = fields.map(|field| Some(field).filter(|field| !field.is_empty()));
         let (except, needed) = (optional.next().flatten(), optional.next().flatten());
         let mut rule = Rule { kind, keywords, pattern, except, needed, ..Rule::default() };
-        flags.split(' ').for_each(|flag| rule.flag(flag));
+        parts(flags, b' ').for_each(|flag| rule.flag(flag));
         if !rule.is_start && rule.before == 0 {
             rule.before = rule.reach;
         }

@@ -56,11 +56,19 @@ fn safe(handoff: &Handoff) -> Handoff {
         git: handoff.git.as_ref().map(git),
         current_item: handoff.current_item.as_deref().map(plimsoll_secrets::without),
         work: ItemWork { finished: each(&handoff.work.finished), ..handoff.work.clone() },
-        done: each(&handoff.done),
-        open: each(&handoff.open),
+        done: listed(&handoff.done),
+        open: listed(&handoff.open),
         memory: each(&handoff.memory),
         ..handoff.clone()
     }
+}
+
+/// Of a long list, whose end is only counted, what can be shown.
+fn listed(items: &[String]) -> Vec<String> {
+    let (shown, counted) = items.split_at(items.len().min(Handoff::MOST_LISTED));
+    let mut listed = each(shown);
+    listed.resize_with(shown.len() + counted.len(), String::new);
+    listed
 }
 
 fn each(words: &[String]) -> Vec<String> {
@@ -70,6 +78,14 @@ fn each(words: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_long_list_the_rest_is_counted() {
+        let open: Vec<String> = (1..=1_000).map(|number| format!("Item {number}")).collect();
+        let handoff = Handoff { run: Some(RunFacts::default()), open, ..Handoff::default() };
+        let text = document(&handoff, &Notes::default(), 8192);
+        assert!(text.contains("Open (1000)") && text.contains("- Item 20\n- … and 980 more\n"), "{text}");
+    }
 
     #[test]
     fn no_part_of_a_handoff_shows_a_secret_and_the_rest_stays() {

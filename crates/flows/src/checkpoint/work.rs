@@ -56,13 +56,18 @@ pub(crate) struct Found {
     pub(crate) ticked_at: Option<SystemTime>,
 }
 
-/// Looks at list, git, files and transcript.
-pub(crate) fn of_session(question: &Question<'_>) -> Found {
+/// Looks at list, git, files and transcript. Git was asked when the caller began.
+pub(crate) fn of_session(question: &Question<'_>, git: Option<git::Begun<'_>>) -> Found {
+    let look = git.and_then(git::Begun::look);
     let own = own_item(question);
     let ticked = ticked(question);
     let start = start(question);
     let begins = base(question).unwrap_or_else(|| start.clone());
-    let tick = if ticked.is_empty() { None } else { Some(last_tick(question, start.since(), &ticked)) };
+    let tick = if ticked.is_empty() {
+        None
+    } else {
+        Some(last_tick(question, start.since(), &ticked, look.as_ref()))
+    };
     let shared = tick.as_ref().and_then(|tick| shared_commit(question, tick));
     let parent = shared.and_then(|commit| git::parent(question.project.root(), commit));
     let since = match &tick {
@@ -71,20 +76,13 @@ pub(crate) fn of_session(question: &Question<'_>) -> Found {
         Some(Tick { commit: None, .. }) => Since::Head,
     };
     let by_others = by_others(question);
-    let seen = git::work(question.project.root(), since, &by_others);
+    let seen = look.map(|look| look.work(since, &by_others));
     let (git, changed, commits) = match seen {
         Some(work) => (Some(work.facts), work.files, work.commits),
         None => (None, changed_outside_git(question), Vec::new()),
     };
     let ticked_at = tick.as_ref().and_then(|tick| tick.at);
-    let began = began_at(question).as_ref().and_then(clock::moment).map(SystemTime::from);
-    let changed: Vec<Changed> = changed
-        .into_iter()
-        .filter(|file| !is_apart(question, &file.path))
-        .map(|file| Changed::look(question.project, file))
-        .filter(|file| question.run.is_none() || file.is_of_item(began))
-        .filter(|file| tick.as_ref().is_none_or(|tick| file.is_after(tick.at) && !tick.is_all))
-        .collect();
+    let changed = changed_for_item(question, changed, tick.as_ref());
     let current = attribution::current(&Seen {
         own: own.as_deref(),
         open: &open_items(question),
@@ -116,6 +114,18 @@ pub(crate) fn of_session(question: &Question<'_>) -> Found {
         name_files(question, changed, &mut found);
     }
     found
+}
+
+/// Of the changed files those that belong to the current item.
+fn changed_for_item(question: &Question<'_>, changed: Vec<ChangedFile>, tick: Option<&Tick>) -> Vec<Changed> {
+    let began = began_at(question).as_ref().and_then(clock::moment).map(SystemTime::from);
+    changed
+        .into_iter()
+        .filter(|file| !is_apart(question, &file.path))
+        .map(|file| Changed::look(question.project, file))
+        .filter(|file| question.run.is_none() || file.is_of_item(began))
+        .filter(|file| tick.is_none_or(|tick| file.is_after(tick.at) && !tick.is_all))
+        .collect()
 }
 
 /// Those of them that wait for an answer.
@@ -259,13 +269,19 @@ fn shared_commit<'a>(question: &Question<'_>, tick: &'a Tick) -> Option<&'a str>
 }
 
 /// Where and when the last of these items was ticked: by the plan's own history, the transcript, the plan's time.
-fn last_tick(question: &Question<'_>, since: Since<'_>, ticked: &[String]) -> Tick {
+fn last_tick(
+    question: &Question<'_>,
+    since: Since<'_>,
+    ticked: &[String],
+    look: Option<&git::Look<'_>>,
+) -> Tick {
     let Some(file) = question.run.and_then(|run| run.options.todo_file.as_deref()) else {
         return Tick::default();
     };
     let root = question.project.root();
     let ticks = |lines: &[String]| TodoList::parse(&lines.join("\n")).done();
-    let history = git::history_of(root, since, file);
+    let has_no_history = look.is_none_or(|look| look.is_still_at(since));
+    let history = if has_no_history { Vec::new() } else { git::history_of(root, since, file) };
     let new_ticks = |commit: &git::FileCommit| -> Vec<String> {
         let before = ticks(&commit.removed);
         ticks(&commit.added)
@@ -486,7 +502,7 @@ fn last_edit(question: &Question<'_>) -> Option<LastEdit> {
     if let Some(edit) = at_hand.filter_map(|call| edit(&call.tool_input, None, None)).next() {
         return Some(edit);
     }
-    let mut asked: Vec<Block> = Vec::new();
+    let mut asked: Vec<&Block> = Vec::new();
     let mut last = None;
     for line in question.lines.iter().filter(|line| !line.is_sidechain) {
         for block in line.message.blocks() {

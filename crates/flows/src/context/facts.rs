@@ -11,6 +11,7 @@ use plimsoll_domain::promise;
 use plimsoll_domain::state::{Cause, Check};
 use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_domain::{RunState, SessionRecord, TodoList};
+use plimsoll_launcher::git;
 use plimsoll_protocol::tool::ToolCall;
 use plimsoll_protocol::transcript::{Block, Line};
 use plimsoll_store::{Project, clock, disk, tail};
@@ -66,13 +67,15 @@ pub(crate) struct Asked<'a> {
 /// The facts of a session: repository, items, the work on the current one, last commands, last words.
 pub(crate) fn of_session(asked: &Asked<'_>) -> Handoff {
     let Asked { project, record, run, cause, calls, .. } = *asked;
+    // Git works while the transcript is read.
+    let git = git::begin(project.root());
     let lines = asked.transcript.and_then(|path| tail::last_lines(path, LOOK_BACK).ok()).unwrap_or_default();
     let todo = match run {
         Some(run) => todo(project, run),
         None => default_todo(project),
     };
     let question = Question { project, record, run, todo: todo.as_ref(), cause, lines: &lines, calls };
-    let found = work::of_session(&question);
+    let found = work::of_session(&question, git);
     let offered_at =
         record.continuation.as_ref().and_then(|offer| clock::moment(&offer.at)).map(SystemTime::from);
     let of_item = lines_after(&lines, found.ticked_at.max(offered_at));
@@ -194,7 +197,7 @@ fn commands(lines: &[Line], calls: &[ToolCall]) -> Vec<Ran> {
                 (Some("tool_use"), Some(command)) => {
                     known.push(Ran::new(block.id.clone().unwrap_or_default(), command));
                 }
-                (Some("tool_result"), _) => settle(&mut known, &block),
+                (Some("tool_result"), _) => settle(&mut known, block),
                 _ => {}
             }
         }
@@ -247,7 +250,7 @@ pub fn last_message(transcript: &Path) -> Option<String> {
         line.kind.as_deref() == Some("assistant") && !line.is_sidechain && !line.is_api_error_message
     })?;
     let blocks = last.message.blocks();
-    blocks.into_iter().next_back().and_then(|block| block.text)
+    blocks.last().and_then(|block| block.text.clone())
 }
 
 fn last_words(lines: &[Line]) -> Option<String> {
@@ -256,8 +259,9 @@ fn last_words(lines: &[Line]) -> Option<String> {
     });
     spoken
         .flat_map(|line| line.message.blocks())
-        .filter_map(|block| block.text)
+        .filter_map(|block| block.text.as_ref())
         .find(|text| !text.trim().is_empty())
+        .cloned()
 }
 
 #[cfg(test)]

@@ -132,7 +132,7 @@ fn is_asking(transcript: &Path) -> bool {
         }
         for block in line.message.blocks() {
             match block.kind.as_deref() {
-                Some("tool_result") => _ = results.insert(block.tool_use_id),
+                Some("tool_result") => _ = results.insert(&block.tool_use_id),
                 Some("tool_use") if is_answer && !results.contains(&block.id) => return true,
                 _ => {}
             }

@@ -280,19 +280,19 @@ fn quota(limit: &RateLimit) -> Quota {
 }
 
 fn tools(message: &Message) -> Vec<Progress<'static>> {
-    let called = message.blocks().into_iter().filter(|block| block.kind.as_deref() == Some("tool_use"));
+    let called = message.blocks().iter().filter(|block| block.kind.as_deref() == Some("tool_use"));
     called
-        .map(|block| Progress::Tool { detail: detail(&block), name: block.name.unwrap_or_default() })
+        .map(|block| Progress::Tool { detail: detail(block), name: block.name.clone().unwrap_or_default() })
         .collect()
 }
 
 fn calls(message: &Message) -> Vec<(String, String)> {
-    let called = message.blocks().into_iter().filter(|block| block.kind.as_deref() == Some("tool_use"));
+    let called = message.blocks().iter().filter(|block| block.kind.as_deref() == Some("tool_use"));
     called
         .filter_map(|block| {
-            let (name, detail) = (block.name.clone().unwrap_or_default(), detail(&block));
+            let (name, detail) = (block.name.clone().unwrap_or_default(), detail(block));
             let tool = if detail.is_empty() { name } else { format!("{name}: {detail}") };
-            Some((block.id?, tool))
+            Some((block.id.clone()?, tool))
         })
         .collect()
 }

@@ -104,10 +104,40 @@ pub(super) fn asking_without_filters(
     arguments: &[&str],
     limit: TimeLimit,
 ) -> Result<(Command, bool), Outcome> {
+    let off = begin_asking_for_filters(folder, limit)?.switched_off()?;
+    Ok((off.asking(folder, arguments), off.has_filters))
+}
+
+/// Asks for the names of all filters; whoever has something else to do meanwhile does it.
+pub(super) fn begin_asking_for_filters(folder: &Path, limit: TimeLimit) -> Result<Filters, Outcome> {
     in_repository(folder)?;
-    let drivers = drivers(folder, limit)?;
-    let off: Vec<OsString> = drivers.iter().flat_map(Driver::switched_off).collect();
-    Ok((looking(folder, &off, arguments), drivers.iter().any(Driver::is_filter)))
+    begin_asking_for_drivers(folder, limit).map(Filters)
+}
+
+/// The question for all filters, on its way.
+pub(super) struct Filters(child::Running<'static>);
+
+impl Filters {
+    /// The answer.
+    pub(super) fn switched_off(self) -> Result<FiltersOff, Outcome> {
+        let drivers = drivers_of(self.0.finish())?;
+        let has_filters = drivers.iter().any(Driver::is_filter);
+        Ok(FiltersOff { settings: drivers.iter().flat_map(Driver::switched_off).collect(), has_filters })
+    }
+}
+
+/// What switches all filters off that were named a moment ago: for the questions of one look.
+#[derive(Default)]
+pub(super) struct FiltersOff {
+    settings: Vec<OsString>,
+    pub(super) has_filters: bool,
+}
+
+impl FiltersOff {
+    /// A git that is only asked, with all filters off.
+    pub(super) fn asking(&self, folder: &Path, arguments: &[&str]) -> Command {
+        looking(folder, &self.settings, arguments)
+    }
 }
 
 /// The same with the filters that the repository's and the user's own settings name, and it may renew the index: only
@@ -285,8 +315,15 @@ impl Driver {
 
 /// Every filter that a setting names, in any file. Git itself is asked: it alone knows what includes what.
 fn drivers(folder: &Path, limit: TimeLimit) -> Result<Vec<Driver>, Outcome> {
+    begin_asking_for_drivers(folder, limit).and_then(|asked| drivers_of(asked.finish()))
+}
+
+fn begin_asking_for_drivers(folder: &Path, limit: TimeLimit) -> Result<child::Running<'static>, Outcome> {
     let question = ["config", "--null", "--name-only", "--get-regexp", r"^(filter|hook)\."];
-    let outcome = child::run(looking(folder, &[], &question), child::Terms::within(limit.left()));
+    child::start(looking(folder, &[], &question), child::Terms::within(limit.left()))
+}
+
+fn drivers_of(outcome: Outcome) -> Result<Vec<Driver>, Outcome> {
     // 1: there is none.
     if outcome.timed_out || !matches!(outcome.code, Some(0 | 1)) {
         return Err(outcome);

@@ -1,8 +1,9 @@
 //! The work since a commit, as git shows it: which files, which lines, in which functions, in which commits.
 
+use super::command::{Filters, FiltersOff};
 use super::{git, text};
-use crate::Outcome;
 use crate::time_limit::TimeLimit;
+use crate::{Outcome, child};
 use plimsoll_domain::handoff::GitFacts;
 use plimsoll_domain::state::CommitRef;
 use std::path::Path;
@@ -79,41 +80,100 @@ pub struct FileCommit {
 
 /// The work in a folder since a moment, by any program, except these commits. None outside git.
 pub fn work(folder: &Path, since: Since<'_>, except: &[String]) -> Option<Work> {
-    // Only a git inside a submodule could report its state.
-    let how = ["--porcelain=v2", "--branch", "--untracked-files=all", "--ignore-submodules=dirty"];
-    let question = [&["status"], &how[..], &["-z", "--", "."]].concat();
+    Some(begin(folder)?.look()?.work(since, except))
+}
+
+/// Begins to look at a folder: git answers the first questions while its caller does something else. None outside git.
+pub fn begin(folder: &Path) -> Option<Begun<'_>> {
     let limit = TimeLimit::within(super::DEADLINE);
-    let (status, has_filters) = match super::command::asking_without_filters(folder, &question, limit) {
-        Ok((command, has_filters)) => (crate::run(command, limit.left()), has_filters),
-        Err(outcome) => (outcome, false),
-    };
-    if status.timed_out {
-        let trouble = Some("git status took too long".into());
-        let facts = GitFacts { branch: "?".into(), trouble, ..GitFacts::default() };
-        return Some(Work { facts, ..Work::default() });
+    let filters = super::command::begin_asking_for_filters(folder, limit).ok()?;
+    let subject = super::asking(folder, &["log", "-1", "--format=%s"], limit)
+        .and_then(|command| child::start(command, child::Terms::within(limit.left())));
+    Some(Begun { folder, filters, subject })
+}
+
+/// A look at a folder that has begun.
+pub struct Begun<'a> {
+    folder: &'a Path,
+    filters: Filters,
+    /// The subject of HEAD; an error where there is none.
+    subject: Result<child::Running<'static>, Outcome>,
+}
+
+impl std::fmt::Debug for Begun<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Begun").field("folder", &self.folder).finish_non_exhaustive()
     }
-    if !status.succeeded() {
-        return None;
+}
+
+impl<'a> Begun<'a> {
+    /// The repository as it is. None where git fails.
+    pub fn look(self) -> Option<Look<'a>> {
+        let Begun { folder, filters, subject } = self;
+        let limit = TimeLimit::within(super::DEADLINE);
+        // Only a git inside a submodule could report its state.
+        let how = ["--porcelain=v2", "--branch", "--untracked-files=all", "--ignore-submodules=dirty"];
+        let question = [&["status"], &how[..], &["-z", "--", "."]].concat();
+        let (status, off) = match filters.switched_off() {
+            Ok(off) => (crate::run(off.asking(folder, &question), limit.left()), off),
+            Err(outcome) => (outcome, FiltersOff::default()),
+        };
+        let subject = subject.map(child::Running::finish);
+        if status.timed_out {
+            let trouble = Some("git status took too long".into());
+            let facts = GitFacts { branch: "?".into(), trouble, ..GitFacts::default() };
+            return Some(Look { folder, off, work: Work { facts, ..Work::default() } });
+        }
+        if !status.succeeded() {
+            return None;
+        }
+        let (mut facts, mut files) = parse_status(&String::from_utf8_lossy(&status.stdout));
+        if off.has_filters {
+            let written = |file: &&ChangedFile| file.change == MODIFIED;
+            let changed: Vec<String> = files.iter().filter(written).map(|file| file.path.clone()).collect();
+            let unwritten = super::noted::unwritten(folder, &changed, limit);
+            files.retain(|file| !unwritten.contains(&file.path));
+        }
+        // `--porcelain` names paths from the root of the working tree, wherever it is asked.
+        let prefix = prefix(folder);
+        for file in &mut files {
+            file.path = file.path.strip_prefix(&prefix).unwrap_or(&file.path).to_owned();
+        }
+        if facts.head.is_some() {
+            facts.subject = subject.map(|outcome| text(&outcome)).unwrap_or_default();
+        }
+        Some(Look { folder, off, work: Work { facts, files, commits: Vec::new() } })
     }
-    let (facts, mut files) = parse_status(&String::from_utf8_lossy(&status.stdout));
-    if has_filters {
-        let written = |file: &&ChangedFile| file.change == MODIFIED;
-        let changed: Vec<String> = files.iter().filter(written).map(|file| file.path.clone()).collect();
-        let unwritten = super::noted::unwritten(folder, &changed, limit);
-        files.retain(|file| !unwritten.contains(&file.path));
+}
+
+/// The repository as it is, before it is known since when the work counts.
+pub struct Look<'a> {
+    folder: &'a Path,
+    off: FiltersOff,
+    work: Work,
+}
+
+impl std::fmt::Debug for Look<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Look").field("work", &self.work).finish_non_exhaustive()
     }
-    let mut work = Work { facts, files, commits: Vec::new() };
-    // `--porcelain` names paths from the root of the working tree, wherever it is asked.
-    let prefix = prefix(folder);
-    for file in &mut work.files {
-        file.path = file.path.strip_prefix(&prefix).unwrap_or(&file.path).to_owned();
+}
+
+impl Look<'_> {
+    /// True if nothing was committed since a commit: it is HEAD.
+    pub fn is_still_at(&self, since: Since<'_>) -> bool {
+        self.work.facts.head.as_deref().is_some_and(|head| since == Since::Commit(head))
     }
-    if let Some(head) = work.facts.head.clone() {
-        work.facts.subject = text(&git(folder, &["log", "-1", "--format=%s"]));
-        name_uncommitted_lines(folder, &mut work);
-        add_commits(folder, since, &head, except, &mut work);
+
+    /// The work since a moment, by any program, except these commits.
+    pub fn work(self, since: Since<'_>, except: &[String]) -> Work {
+        let Look { folder, off, mut work } = self;
+        if let Some(head) = work.facts.head.clone() {
+            name_uncommitted_lines(folder, &off, &mut work);
+            add_commits(folder, since, &head, except, &mut work);
+        }
+        work
     }
-    Some(work)
 }
 
 /// The commits of the work that touched one file, newest first.
@@ -184,9 +244,14 @@ const PLAIN: [&str; 6] = [
     "--dst-prefix=b/",
 ];
 
-fn name_uncommitted_lines(folder: &Path, work: &mut Work) {
-    let diff =
-        git(folder, &[&["diff", "HEAD", "--no-renames", "--ignore-submodules=dirty"], &PLAIN[..]].concat());
+fn name_uncommitted_lines(folder: &Path, off: &FiltersOff, work: &mut Work) {
+    // Of files that git does not know yet it shows no lines.
+    if work.files.iter().all(|file| file.change == UNTRACKED) {
+        return;
+    }
+    let question = [&["diff", "HEAD", "--no-renames", "--ignore-submodules=dirty"], &PLAIN[..]].concat();
+    let limit = TimeLimit::within(super::DEADLINE);
+    let diff = crate::run(off.asking(folder, &question), limit.left());
     if diff.timed_out {
         work.facts.trouble = Some("git diff took too long: no line ranges".into());
     }
@@ -277,7 +342,7 @@ fn parse_status(output: &str) -> (GitFacts, Vec<ChangedFile>) {
                 files.extend(path.map(|path| file(path, &format!("{RENAMED}{old}"))));
             }
             "u" => files.extend(rest.splitn(10, ' ').nth(9).map(|path| file(path, "conflict"))),
-            "?" => files.push(file(rest, "new, untracked")),
+            "?" => files.push(file(rest, UNTRACKED)),
             _ => {}
         }
     }
@@ -295,6 +360,7 @@ fn header(line: &str, facts: &mut GitFacts) {
 }
 
 const MODIFIED: &str = "modified";
+const UNTRACKED: &str = "new, untracked";
 const DELETED: &str = "deleted";
 
 fn changed(entry: &str) -> &'static str {

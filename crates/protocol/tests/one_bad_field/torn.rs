@@ -70,7 +70,7 @@ fn half_an_emoji_is_forgiven_in_tool_calls_errors_and_transcripts() {
 
     let line = br#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"\ud83d"},{"type":"text","text":"b"}]}}"#;
     let texts: Vec<_> =
-        Line::parse(line).expect("a line").message.blocks().into_iter().map(|block| block.text).collect();
+        Line::parse(line).expect("a line").message.blocks().iter().map(|block| block.text.clone()).collect();
     assert_eq!(texts.len(), 2);
     assert!(texts.iter().all(Option::is_some));
 }

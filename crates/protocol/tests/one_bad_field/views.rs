@@ -206,7 +206,7 @@ pub(crate) fn line(line: &Line) -> View {
         compact_metadata,
         tool_use_result,
     } = line;
-    let Message { id, model, content, usage: spent } = message;
+    let Message { id, model, content, usage: spent, known_blocks: _ } = message;
     let CompactMetadata { pre_tokens, post_tokens } = compact_metadata;
     let mut view = View::new();
     leaves!(view, "", "type" => kind, "subtype" => subtype, "isSidechain" => is_sidechain,
