@@ -128,11 +128,10 @@ impl RunState {
         // Straight off the text takes half the time. What that refuses, such as a `null` or a field that is there twice,
         // the document decides.
         // The letters are checked once for the whole text, not for each of its strings.
-        let read = match std::str::from_utf8(text) {
-            Ok(text) => serde_json::from_str(text),
-            Err(_) => serde_json::from_slice(text),
-        };
-        read.or_else(|_: serde_json::Error| RunState::from_document(&serde_json::from_slice(text)?))
+        match std::str::from_utf8(text).map(serde_json::from_str) {
+            Ok(Ok(state)) => Ok(state),
+            _ => RunState::from_document(&serde_json::from_slice(text)?),
+        }
     }
 
     /// The same with an empty history, which may be long and which a hook asks nothing of: it is passed over.

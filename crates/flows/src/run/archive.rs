@@ -32,7 +32,7 @@ const STATE: &str = "state.json";
 /// True if the archive is of this end of the run: no process died on the way to it.
 pub(crate) fn is_archived(project: &Project, state: &RunState) -> bool {
     let kept = disk::read(&project.run_folder(&state.run_id).join(STATE)).ok().flatten();
-    let kept = kept.and_then(|kept| serde_json::from_slice::<RunState>(&kept).ok());
+    let kept = kept.and_then(|kept| RunState::from_text(&kept).ok());
     kept.is_some_and(|kept| end_of(&kept) == end_of(state))
 }
 
