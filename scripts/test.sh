@@ -56,6 +56,8 @@ linux_tools() {
   need_file '/usr/lib/postgresql/*/bin/postgres' postgresql
   need_file '/usr/sbin/pgbouncer' pgbouncer
   need openssl openssl
+  # Machines of a fleet have networks of their own.
+  need ip iproute2
   need_library libjq libjq-dev
   need_library libonig libonig-dev
   [ ${#missing[@]} = 0 ] || scripts/debian.sh "${missing[@]}"
