@@ -407,9 +407,9 @@ mod tests {
         add(&repository, &place, "p/1/1", &first).unwrap();
         let other = repository.join(".git/worktrees/other");
         std::fs::create_dir(&other).unwrap();
-        for file in ["gitdir", "HEAD", "commondir"] {
-            std::fs::copy(repository.join(".git/worktrees/one").join(file), other.join(file)).unwrap();
-        }
+        std::fs::copy(repository.join(".git/worktrees/one/HEAD"), other.join("HEAD")).unwrap();
+        let its_place = folder.path().join("other/.git");
+        std::fs::write(other.join("gitdir"), format!("{}\n", its_place.display())).unwrap();
         std::fs::write(other.join("commondir"), "").unwrap();
         let arguments = ["worktree", "remove", "--force", "--force", &place.to_string_lossy()];
         let refused = run(&repository, "worktree remove", &arguments);

@@ -23,7 +23,7 @@ struct Reset(Arc<OnceLock<u64>>);
 
 impl Reset {
     fn at(&self) -> u64 {
-        *self.0.get_or_init(|| in_seconds(14))
+        *self.0.get_or_init(|| in_seconds(12))
     }
 }
 
@@ -260,7 +260,7 @@ fn the_deadline_ends_a_session_at_work_and_keeps_what_it_did() {
         (2, _) => Step::text("too late").delay(Duration::from_secs(60)),
         _ => honest(turn).delay(LIFELIKE),
     });
-    let finished = run(&world, &["--deadline", "20s"]);
+    let finished = run(&world, &["--deadline", "16s"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     assert!(finished.elapsed < Duration::from_secs(40), "{:?}", finished.elapsed);
     let state = world.json(STATE);
