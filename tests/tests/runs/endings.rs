@@ -102,10 +102,10 @@ fn assert_goes_on(world: &World, model: &ScriptedModel, finished: &Finished, fir
 
 /// The same for several runs, each with the steps of its first session.
 fn assert_each_goes_on(cases: Vec<(Vec<Step>, &str)>) {
-    for (steps, first) in cases {
-        let (world, model) = odd(steps);
+    side_by_side(&cases, |(steps, first)| {
+        let (world, model) = odd(steps.clone());
         assert_goes_on(&world, &model, &run(&world, &[], &OPUS), first);
-    }
+    });
 }
 
 fn change() -> Step {
@@ -210,13 +210,14 @@ fn a_session_that_runs_into_a_bound_of_the_client_is_followed_by_the_next() {
 
 #[test]
 fn what_no_session_can_mend_ends_the_run_with_its_reason_until_it_is_mended() {
-    for (status, says, reason) in [
+    let cases = [
         (401, "invalid x-api-key", "authentication failed: Invalid API key"),
         (403, "No access", "authentication failed: Failed to authenticate. API Error: 403 No access"),
         (400, "Your credit balance is too low", "billing: Credit balance is too low"),
         (404, "model: claude-none", "model not found: There's an issue with the selected model"),
-    ] {
-        let (world, model) = odd(vec![change(), Step::error(status, says)]);
+    ];
+    side_by_side(&cases, |(status, says, reason)| {
+        let (world, model) = odd(vec![change(), Step::error(*status, *says)]);
         let finished = run(&world, &[], &OPUS);
         let words = format!("{finished:#?}");
         assert_eq!(finished.code, Some(5), "{words}");
@@ -227,7 +228,7 @@ fn what_no_session_can_mend_ends_the_run_with_its_reason_until_it_is_mended() {
         assert_eq!(world.json(STATE)["status"], "fatal_error");
         let mended = resume(&world);
         assert_goes_on(&world, &model, &mended, &format!("1 fatal: {reason}"));
-    }
+    });
 }
 
 #[test]
@@ -496,7 +497,7 @@ fn neither_the_exit_status_nor_the_word_success_proves_anything() {
     let overloaded = result(r#""is_error":true,"result":"API Error: 529 {\"type\":\"error\"}""#);
     let done = result(r#""is_error":false,"terminal_reason":"completed","result":"Not yet.""#);
     let torn = r#"begin; printf '{"type":"result","subtype":"success","is_err'"#.to_owned();
-    for (script, last, first) in [
+    let cases = [
         (&error, "exit 0", "1 failed: No → RALPH_CONTINUE|next|the session failed: No; 1 open item"),
         (&overloaded, "exit 0", "1 overloaded: API Error: 529 "),
         (&done, "exit 1", "1 completed: - → RALPH_CONTINUE|next|1 open item"),
@@ -506,9 +507,10 @@ fn neither_the_exit_status_nor_the_word_success_proves_anything() {
             "exit 0",
             "1 crashed: ended with exit code 0, without a result → RALPH_CONTINUE|next|the client",
         ),
-    ] {
+    ];
+    side_by_side(&cases, |(script, last, first)| {
         let (world, model) = behind(&format!("{script}; {last}"));
         let finished = begin_behind(&world, &[]).wait(LIMIT);
         assert_goes_on(&world, &model, &finished, first);
-    }
+    });
 }

@@ -23,7 +23,7 @@ struct Reset(Arc<OnceLock<u64>>);
 
 impl Reset {
     fn at(&self) -> u64 {
-        *self.0.get_or_init(|| in_seconds(12))
+        *self.0.get_or_init(|| in_seconds(10))
     }
 }
 
