@@ -159,8 +159,8 @@ pub fn join(
     let table = Table::open(project, &run.run_id, Some(shared), || Ok(record_of_member(&plan, &ground)))?;
     let Some(shared) = &table.shared else { return Ok(1) };
     let (interrupts, ends) = (watcher.interrupts().clone(), AtomicBool::new(false));
-    let is_away = |error: &BoardError| matches!(error, BoardError::Away(_));
-    shared::insist(shared::BEGINNING, &|| interrupts.count() > 0, is_away, || shared::look(&table, shared))?;
+    let is_interrupted = || interrupts.count() > 0;
+    shared::insist(shared::BEGINNING, &is_interrupted, BoardError::is_away, || shared::look(&table, shared))?;
     let trees = settle_in(project, run, &table, ground)?;
     let run = state_file::load(project, Some(&run.run_id))?.unwrap_or_else(|| run.clone());
     let give_up = || interrupts.count() > 2 || ends.load(Ordering::Relaxed);

@@ -20,10 +20,14 @@ pub struct Lock {
     _file: File,
 }
 
+/// Between two attempts: most locks are held for a fraction of a millisecond, and a longer wait tries less often.
+const FIRST_PAUSE: Duration = Duration::from_micros(100);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+
 /// Takes the lock, waiting at most this long.
 pub fn acquire(path: &Path, timeout: Duration) -> Result<Lock, StoreError> {
     let started = Instant::now();
-    let mut naps = Naps::default();
+    let mut pause = FIRST_PAUSE;
     loop {
         let Opened { file, stat, .. } = disk::open_or_make(path, OFlags::RDWR)?;
         // Spelled out: since Rust 1.89 `File` has methods of its own with similar names.
@@ -37,23 +41,8 @@ pub fn acquire(path: &Path, timeout: Duration) -> Result<Lock, StoreError> {
         if started.elapsed() >= timeout {
             return Err(StoreError::Busy { path: path.to_owned(), waited_ms: started.elapsed().as_millis() });
         }
-        naps.take();
-    }
-}
-
-/// Naps between two looks at a lock: most are held for a fraction of a millisecond, and who waits longer looks less often.
-struct Naps(Duration);
-
-impl Default for Naps {
-    fn default() -> Naps {
-        Naps(Duration::from_micros(100))
-    }
-}
-
-impl Naps {
-    fn take(&mut self) {
-        std::thread::sleep(self.0);
-        self.0 = (self.0 * 2).min(Duration::from_millis(1));
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 

@@ -9,8 +9,8 @@ mod remote;
 mod steering;
 
 use bench::{
-    Fleet, LIMIT, NO_DATABASE, TASK, Terms, assert_tidy, does, honest, join, kill_machine, number, processes,
-    signal_machine,
+    Fleet, LIMIT, NO_DATABASE, TASK, Terms, all_end_well, assert_tidy, does, honest, join, kill_machine,
+    number, processes, signal_machine,
 };
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::story;
@@ -120,11 +120,7 @@ fn what_conflicts_or_is_red_together_is_done_again_while_the_database_restarts()
     let running: Vec<Running> = machines.iter().map(|machine| join(machine, &["--workers", "2"])).collect();
     fleet.source.wait_until(|| fleet.events("offered") >= 1, "something is done");
     fleet.server.restart_immediately();
-    for (machine, running) in machines.iter().zip(running) {
-        let finished = running.wait(LIMIT);
-        assert_eq!(finished.code, Some(0), "{finished:?}");
-        assert_tidy(machine, &finished);
-    }
+    all_end_well(&machines, running);
     let log = fleet.source.plimsoll(&["fleet", "log", "night"]).run().expect_success().stdout;
     fleet.assert_landed_once(&log);
     let dates = fleet.merged("src/dates.txt");
@@ -362,11 +358,7 @@ fn two_machines_share_a_plan_with_the_real_client() {
     let model = story(|turn| honest(turn).delay(LIFELIKE));
     let machines = [fleet.real_machine(&model), fleet.real_machine(&model)];
     let running: Vec<Running> = machines.iter().map(|machine| join(machine, &[])).collect();
-    for (machine, running) in machines.iter().zip(running) {
-        let finished = running.wait(LIMIT);
-        assert_eq!(finished.code, Some(0), "{finished:?}");
-        assert_tidy(machine, &finished);
-    }
+    all_end_well(&machines, running);
     fleet.assert_landed_once("");
     assert_eq!(
         fleet.server.sql("select count(distinct worker) from plimsoll.event where kind = 'offered'"),

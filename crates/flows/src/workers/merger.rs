@@ -6,7 +6,7 @@ mod refusal;
 use crate::run::verify::verify;
 use crate::workers::board::{BEGUN_BEFORE, ticks};
 use crate::workers::ground::ITEM_PLAN;
-use crate::workers::shared::{BoardError, Refused, Shared, SharedBoard, insist, look};
+use crate::workers::shared::{BoardError, Refused, Shared, SharedBoard, look};
 use crate::workers::table::Table;
 use crate::workers::tree::Trees;
 use plimsoll_domain::board::{BoardItem, Stage};
@@ -30,7 +30,7 @@ use std::time::Duration;
 /// The one merger of a local board.
 const NAME: &str = "merger";
 /// So long one question is asked again while the board is away.
-const INSISTENCE: Duration = Duration::from_secs(10);
+const ASKED_FOR: Duration = Duration::from_secs(10);
 /// How much of git's words, or of a command's output, stands in its notes.
 const NOTE: usize = 350;
 
@@ -140,14 +140,13 @@ impl<'a> Merger<'a> {
     }
 
     /// Asks the board. A round has many questions: over a line that breaks often none would come to its end if each of them could end
-    /// it. All of them may be asked twice.
+    /// it.
     fn ask<T>(
         &self,
         shared: &Shared,
-        mut question: impl FnMut(&mut dyn SharedBoard) -> Result<T, BoardError>,
+        question: impl FnMut(&mut dyn SharedBoard) -> Result<T, BoardError>,
     ) -> Result<T, BoardError> {
-        let is_away = |error: &BoardError| matches!(error, BoardError::Away(_));
-        insist(INSISTENCE, self.give_up, is_away, || shared.ask(&mut question))
+        shared.ask_again(ASKED_FOR, self.give_up, question)
     }
 
     /// The branch's end, as it is now; where others work on it, too, with the work on these items.

@@ -35,6 +35,13 @@ pub enum BoardError {
     Refused(String),
 }
 
+impl BoardError {
+    /// True for what waiting may end.
+    pub(super) fn is_away(&self) -> bool {
+        matches!(self, BoardError::Away(_))
+    }
+}
+
 /// An item as the shared board has it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SharedItem {
@@ -247,7 +254,17 @@ impl Shared {
         answer
     }
 
-    /// The same by the second way.
+    /// The same, again and again while it is away: everything may be asked twice.
+    pub(super) fn ask_again<T>(
+        &self,
+        limit: Duration,
+        give_up: &dyn Fn() -> bool,
+        mut question: impl FnMut(&mut dyn SharedBoard) -> Result<T, BoardError>,
+    ) -> Result<T, BoardError> {
+        insist(limit, give_up, BoardError::is_away, || self.ask(&mut question))
+    }
+
+    /// The same as `ask`, by the second way.
     fn ask_beside<T>(
         &self,
         question: impl FnOnce(&mut dyn SharedBoard) -> Result<T, BoardError>,
@@ -356,7 +373,7 @@ pub(super) fn insist<T, E>(
     loop {
         match ask() {
             Err(error) if may_pass(&error) && begun.elapsed() < limit && !give_up() => {
-                std::thread::sleep(INSISTENCE);
+                std::thread::sleep(ASKED_EVERY);
             }
             answer => return answer,
         }
@@ -365,8 +382,8 @@ pub(super) fn insist<T, E>(
 
 /// How long what is away is waited for before anything has begun: whoever joins with a wrong address should know it soon.
 pub(super) const BEGINNING: Duration = Duration::from_secs(20);
-/// How often that is.
-const INSISTENCE: Duration = Duration::from_millis(500);
+/// How often what may pass is asked for again.
+const ASKED_EVERY: Duration = Duration::from_millis(500);
 
 /// With which epoch this machine holds an item, if it does.
 pub(super) fn is_leased_by(workers: &Workers, item: usize) -> Option<u64> {

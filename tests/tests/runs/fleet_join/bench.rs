@@ -206,7 +206,7 @@ pub(super) fn is_apart(test: &str, space: &str) -> bool {
     }
     let mut command = std::process::Command::new("unshare");
     let is_root = run_tool("id -u") == "0";
-    // Who is not root is somebody else there, with all rights over what is the test's own.
+    // Without root, a user namespace gives the test all capabilities over its own processes and files.
     command.args(if is_root { &[][..] } else { &["--user", "--map-current-user", "--keep-caps"] });
     command.arg(space).arg(std::env::current_exe().expect("this program")).args(["--exact", test]);
     let status = command.arg("--nocapture").env(APART, "1").status();
@@ -220,6 +220,26 @@ pub(super) fn run_tool(line: &str) -> String {
     let output = std::process::Command::new("sh").args(["-c", line]).output().expect("a shell");
     assert!(output.status.success(), "{line}: {output:?}");
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// Each machine ends with 0, and leaves nothing behind.
+pub(super) fn all_end_well<'a>(
+    machines: impl IntoIterator<Item = &'a World>,
+    running: impl IntoIterator<Item = Running>,
+) -> Vec<Finished> {
+    let end_well = |(machine, running): (&World, Running)| {
+        let finished = running.wait(LIMIT);
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        assert_tidy(machine, &finished);
+        finished
+    };
+    machines.into_iter().zip(running).map(end_well).collect()
+}
+
+/// They have said that what was away is there again.
+pub(super) fn assert_went_on(ended: &[Finished]) {
+    let goes_on = |finished: &Finished| finished.stdout.contains("all is there again, and it goes on");
+    assert!(ended.iter().all(goes_on), "{ended:?}");
 }
 
 /// Nothing is left on a machine: no worktree, no process.

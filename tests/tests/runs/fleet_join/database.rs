@@ -1,6 +1,6 @@
 //! The database's own disk.
 
-use super::bench::{Fleet, LIMIT, Terms, assert_tidy, honest, is_apart, join};
+use super::bench::{Fleet, Terms, all_end_well, assert_went_on, honest, is_apart, join};
 use plimsoll_testkit::postgres::Setup;
 use plimsoll_testkit::story::story;
 use plimsoll_testkit::world::Running;
@@ -45,12 +45,7 @@ fn a_database_whose_disk_is_full_is_waited_for_and_what_is_done_stays_done() {
     }
     assert_eq!((fleet.events("offered"), model.main_requests().len()), (offered, 4), "nothing new begins");
     std::fs::remove_file(&ballast).expect("our own file");
-    for (machine, running) in machines.iter().zip(running) {
-        let finished = running.wait(LIMIT);
-        assert_eq!(finished.code, Some(0), "{finished:?}");
-        assert!(finished.stdout.contains("all is there again, and it goes on"), "{finished:?}");
-        assert_tidy(machine, &finished);
-    }
+    assert_went_on(&all_end_well(&machines, running));
     fleet.assert_landed_once("");
     assert_eq!(model.main_requests().len(), 6, "no session was repeated");
 }

@@ -1,6 +1,6 @@
 //! Machines in networks of their own, which reach database and remote by a link that is cut.
 
-use super::bench::{Fleet, LIMIT, Terms, assert_tidy, honest, is_apart, join_by, run_tool};
+use super::bench::{Fleet, LIMIT, Terms, all_end_well, assert_tidy, honest, is_apart, join_by, run_tool};
 use plimsoll_testkit::postgres::{DECKHAND, Setup};
 use plimsoll_testkit::proxy::Proxy;
 use plimsoll_testkit::scripted_model::ScriptedModel;
@@ -128,11 +128,7 @@ fn a_machine_whose_link_is_cut_for_a_while_ends_its_session_and_tells_what_it_di
     fleet.source.wait_until(|| fleet.events("merged") >= 1, "the other works meanwhile");
     assert_eq!(fleet.server.sql("select stage, epoch from plimsoll.item where place = 0"), "leased|1");
     networks[0].link("up");
-    for (machine, running) in machines.iter().zip([first, second]) {
-        let finished = running.wait(LIMIT);
-        assert_eq!(finished.code, Some(0), "{finished:?}");
-        assert_tidy(machine, &finished);
-    }
+    all_end_well(&machines, [first, second]);
     fleet.assert_landed_once("");
     assert_eq!(model.main_requests().len(), 6, "no session was repeated");
 }

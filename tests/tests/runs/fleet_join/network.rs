@@ -1,6 +1,6 @@
 //! What lies between machines and their database: a proxy that delays and cuts, and PgBouncer.
 
-use super::bench::{Fleet, LIMIT, Terms, assert_tidy, honest, join};
+use super::bench::{Fleet, Terms, all_end_well, honest, join};
 use plimsoll_testkit::postgres::DECKHAND;
 use plimsoll_testkit::proxy::Proxy;
 use plimsoll_testkit::story::story;
@@ -18,11 +18,7 @@ fn is_done_by(fleet: &Fleet, address: &str, disturb: impl FnOnce()) {
     let running: Vec<Running> = machines.iter().map(|machine| join(machine, &["--workers", "2"])).collect();
     fleet.source.wait_until(|| fleet.events("joined") == 2, "both have joined");
     disturb();
-    for (machine, running) in machines.iter().zip(running) {
-        let finished = running.wait(LIMIT);
-        assert_eq!(finished.code, Some(0), "{finished:?}");
-        assert_tidy(machine, &finished);
-    }
+    all_end_well(&machines, running);
     fleet.assert_landed_once("");
     // Nothing was lost on the way: no session was begun again.
     assert_eq!(fleet.server.sql("select sum(tries), sum(sessions) from plimsoll.item"), "0|6");

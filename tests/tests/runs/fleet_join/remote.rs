@@ -1,6 +1,9 @@
 //! The remote: away for a while, a host that takes branches alone, and a project below the repository's root.
 
-use super::bench::{Fleet, LIMIT, Terms, assert_tidy, assert_tidy_in, does, honest, join, join_in, number};
+use super::bench::{
+    Fleet, LIMIT, Terms, all_end_well, assert_tidy, assert_tidy_in, assert_went_on, does, honest, join,
+    join_in, number,
+};
 use plimsoll_testkit::story::story;
 use plimsoll_testkit::world::{Finished, Running};
 use std::time::Duration;
@@ -19,12 +22,7 @@ fn a_remote_that_goes_away_and_comes_back_is_waited_for_and_nothing_is_done_twic
     fleet.source.wait_until(|| running.iter().all(said), "both say what they wait for");
     assert_eq!((fleet.events("offered"), model.main_requests().len()), (0, 4));
     std::fs::rename(&away, fleet.bare()).expect("our own folder");
-    for (machine, running) in machines.iter().zip(running) {
-        let finished = running.wait(LIMIT);
-        assert_eq!(finished.code, Some(0), "{finished:?}");
-        assert!(finished.stdout.contains("all is there again, and it goes on"), "{finished:?}");
-        assert_tidy(machine, &finished);
-    }
+    assert_went_on(&all_end_well(&machines, running));
     fleet.assert_landed_once("");
     assert_eq!(model.main_requests().len(), 6, "what was done while it was away counts");
 }

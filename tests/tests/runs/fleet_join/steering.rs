@@ -1,6 +1,6 @@
 //! What holds a fleet's machines up, and what ends one: a usage limit, Ctrl-C twice, SIGTERM, and the sessions that all may begin.
 
-use super::bench::{Fleet, LIMIT, Terms, assert_tidy, honest, join, processes};
+use super::bench::{Fleet, LIMIT, Terms, all_end_well, assert_tidy, honest, join, processes};
 use plimsoll_testkit::story::story;
 use plimsoll_testkit::world::Running;
 use plimsoll_tests::{side_by_side, usage_limit};
@@ -45,11 +45,7 @@ fn a_usage_limit_that_one_machine_meets_holds_all_of_them_until_it_is_over() {
     let paused = now();
     let status = fleet.source.plimsoll(&["fleet", "status", "night"]).run().expect_success().stdout;
     assert!(status.contains("a usage limit"), "{status}");
-    for (machine, running) in machines.iter().zip(running) {
-        let finished = running.wait(LIMIT);
-        assert_eq!(finished.code, Some(0), "{finished:?}");
-        assert_tidy(machine, &finished);
-    }
+    all_end_well(&machines, running);
     fleet.assert_landed_once("");
     let until = reset.lock().expect("nobody panics").expect("it was met");
     let begun = begun.lock().expect("nobody panics").clone();

@@ -3,7 +3,7 @@
 use super::begin::used_up_by_fleet;
 use super::{Closing, Scheduler, WorkersError};
 use crate::run::Progress;
-use crate::workers::shared::{BoardError, Ended, Shared, Trouble, WorkerNews, insist};
+use crate::workers::shared::{Ended, Shared, Trouble, WorkerNews};
 use crate::workers::slot::Stage;
 use plimsoll_domain::Status;
 use plimsoll_domain::board::Stage as BoardStage;
@@ -152,8 +152,7 @@ impl Scheduler<'_, '_> {
         self.tidy()?;
         if outlook(&self.table.now().board, self.table.moment()) == Outlook::Done {
             // Nobody else may be there to say it.
-            let is_away = |error: &BoardError| matches!(error, BoardError::Away(_));
-            let _ = insist(FAREWELL, &self.give_up(), is_away, || shared.ask(|board| board.end()));
+            let _ = shared.ask_again(FAREWELL, &self.give_up(), |board| board.end());
             shared.target.sweep(&self.give_up());
         }
         let now = self.table.now();
