@@ -59,6 +59,6 @@ anew() { rm -rf "$STAGE/project" && cp -a "$STAGE/before" "$STAGE/project"; }
   traced plimsoll-stop-gate stop.json
   traced plimsoll-session-start start.json
 } | grep -v plimsoll_store4door4walk | awk '!seen[$0]++' >"$STAGE/together"
-[ "$(wc -l <"$STAGE/together")" -gt 300 ] || { echo "order.sh: the traces tell of hardly anything" >&2; exit 1; }
+[ "$(wc -l <"$STAGE/together")" -gt 300 ] || { echo "order.sh: the traces name fewer than 300 functions and constants" >&2; exit 1; }
 cp "$STAGE/together" crates/plimsoll/together.txt
 wc -l crates/plimsoll/together.txt

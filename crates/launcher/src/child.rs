@@ -144,8 +144,8 @@ impl Running<'_> {
         });
     }
 
-    /// A grandchild may keep the pipe open for ever: what comes soon must be enough. Who waits for both streams waits once, and
-    /// not much longer than until the deadline.
+    /// A grandchild may keep the pipe open forever, so only what comes soon is read. Both streams share one wait, which ends not much
+    /// later than the deadline.
     fn hear_the_rest(&mut self) {
         let left = self.deadline.saturating_sub(self.started.elapsed()).max(self.grace_period);
         let until = Instant::now() + left.min(OUTPUT_TIMEOUT);

@@ -37,7 +37,7 @@ pub fn close(
     }
 }
 
-/// The same for one who has just read the state; its history is not asked for.
+/// The same for a caller that has just read the state; the history may be missing from it.
 pub fn close_as_read(project: &Project, settings: &Settings, state: &RunState) -> Result<(), StoreError> {
     let (run_id, iteration) = (&state.run_id, state.iteration);
     if state.iteration_record.phase == Phase::Judged {
