@@ -104,26 +104,25 @@ fn write_group<'a>(
     Some(has_field)
 }
 
-/// The next piece of a writing that makes sense.
+/// The next piece of a writing that makes sense. Looked for byte by byte: what has a meaning is ASCII, and no byte of another
+/// character is.
 fn next<'a>(rest: &mut &'a str) -> Option<Part<'a>> {
     let source = *rest;
-    let first = source.chars().next()?;
-    // The positions of the characters that have a meaning.
-    let (part, after) = match first {
-        '\\' => {
+    let (part, after) = match source.as_bytes().first()? {
+        b'\\' => {
             let letter = source[1..].chars().next().map_or(0, char::len_utf8);
             (Part::Text(&source[1..1 + letter]), 1 + letter)
         }
-        '{' => {
-            let end = source.find('}').unwrap_or(source.len());
+        b'{' => {
+            let end = first(source, |byte| byte == b'}');
             (Part::Field(&source[1..end]), end + 1)
         }
-        '[' => {
+        b'[' => {
             let end = end_of_group(source);
             (Part::Group(&source[1..end]), end + 1)
         }
         _ => {
-            let end = source.find(['\\', '{', '[']).unwrap_or(source.len());
+            let end = first(source, |byte| matches!(byte, b'\\' | b'{' | b'['));
             (Part::Text(&source[..end]), end)
         }
     };
@@ -131,17 +130,18 @@ fn next<'a>(rest: &mut &'a str) -> Option<Part<'a>> {
     Some(part)
 }
 
+/// Where the first such byte is, or the end.
+fn first(source: &str, is_it: impl FnMut(u8) -> bool) -> usize {
+    source.bytes().position(is_it).unwrap_or(source.len())
+}
+
 fn end_of_group(source: &str) -> usize {
     let mut is_escaped = false;
-    for (at, letter) in source.char_indices() {
-        match letter {
-            _ if is_escaped => is_escaped = false,
-            '\\' => is_escaped = true,
-            ']' => return at,
-            _ => {}
-        }
-    }
-    source.len()
+    first(source, |byte| {
+        let ends = byte == b']' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        ends
+    })
 }
 
 /// A format that cannot be written out.
@@ -216,6 +216,8 @@ mod tests {
             ("x[ {none}]", None, None),
             ("[x {a}]", Some("x 1"), None),
             (r"\[{a}\] \{\\", Some(r"[1] {\"), Some(r"[1] {\")),
+            (r"\┆ ⎇ {a}[ ▕{b}▏\]]", Some("┆ ⎇ 1 ▕2▏]"), Some("┆ ⎇ 1")),
+            (r"{a}[ \\{b}]", Some(r"1 \2"), Some("1")),
             ("{a}[ only text]", Some("1 only text"), Some("1")),
         ] {
             assert_eq!(written(format, true).as_deref(), whole, "{format}");
