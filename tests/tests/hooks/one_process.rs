@@ -241,6 +241,57 @@ fn syncs(scene: &Scene) -> Option<usize> {
     Some(std::fs::read_to_string(log).unwrap().lines().count())
 }
 
+/// The lines of a turn, after all changes of the memory.
+fn turn(number: u32) -> String {
+    let line = |kind: &str, second: u8, message: Value| {
+        json!({"type": kind, "isSidechain": false, "uuid": "u", "message": message,
+            "timestamp": format!("2099-01-07T11:4{number}:0{second}.000Z"),
+            "toolUseResult": {"stdout": "ok", "stderr": ""}})
+    };
+    let usage = json!({"input_tokens": USED[0], "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+        "output_tokens": 1});
+    let id = format!("toolu_{number}");
+    let call = json!({"type": "tool_use", "id": id, "name": "Bash", "input": {}});
+    let result = json!({"type": "tool_result", "tool_use_id": id, "content": "ok"});
+    let asked = line(
+        "assistant",
+        1,
+        json!({"id": format!("msg_{number}"), "type": "message", "model": "claude-opus-5-5", "role": "assistant",
+            "content": [call], "stop_reason": "tool_use", "usage": usage}),
+    );
+    let returned = line("user", 2, json!({"role": "user", "content": [result]}));
+    format!("{asked}\n{returned}\n")
+}
+
+#[test]
+fn a_piece_of_the_memory_that_was_taken_away_is_put_there_again_by_the_next_turn() {
+    let scene = Scene::ordinary();
+    let content = "what a chunk holds, long enough for a piece of its own ".repeat(20);
+    let op = plimsoll_domain::memory::Op::HeapAlloc { name: "a".into(), content, description: String::new() };
+    memory::change(&scene.project(), "test", &[op]).expect("room for it");
+    let log = plimsoll_store::TurnLog::of(&scene.project(), &"session-one".into()).expect("a log");
+    let record = |turns: u32| {
+        let lines: String = (1..=turns).map(turn).collect();
+        scene.stage.world.write(scene.transcript(), &lines);
+        let mut batch = with_memory(scene.batch());
+        batch.stdin = batch.stdin.replace("toolu_1", &format!("toolu_{turns}"));
+        scene.stage.run(&batch).expect_success();
+        let report = log.verify().unwrap();
+        (report.turns, report.is_whole())
+    };
+    assert_eq!(record(1), (1, true));
+    let folder = log.path().with_extension("blobs");
+    let pieces =
+        || std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    let [piece] = &pieces()[..] else { panic!("{:?}", pieces()) };
+    std::fs::remove_file(piece).unwrap();
+    assert_eq!(record(2), (2, true));
+    assert_eq!(pieces(), std::slice::from_ref(piece));
+    // While it is there, the next turn has the same without a look at the memory.
+    scene.stage.world.write(".claude/plimsoll/memory/state.json", "");
+    assert_eq!(record(3), (3, true));
+}
+
 #[test]
 fn the_first_turn_of_a_full_memory_waits_for_the_disk_no_more_often_than_a_turn_with_one_large_piece() {
     let scene = Scene::ordinary();
@@ -254,23 +305,7 @@ fn the_first_turn_of_a_full_memory_waits_for_the_disk_no_more_often_than_a_turn_
         };
         memory::change(&project, "test", &[op]).expect("room for it");
     }
-    // After all of its changes.
-    let line = |kind: &str, second: u8, message: Value| {
-        json!({"type": kind, "isSidechain": false, "uuid": "u", "message": message,
-            "timestamp": format!("2099-01-07T11:45:0{second}.000Z"), "toolUseResult": {"stdout": "ok", "stderr": ""}})
-    };
-    let usage = json!({"input_tokens": USED[0], "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
-        "output_tokens": 1});
-    let call = json!({"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {}});
-    let result = json!({"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"});
-    let asked = line(
-        "assistant",
-        1,
-        json!({"id": "msg_1", "type": "message", "model": "claude-opus-5-5", "role": "assistant",
-            "content": [call], "stop_reason": "tool_use", "usage": usage}),
-    );
-    let returned = line("user", 2, json!({"role": "user", "content": [result]}));
-    scene.stage.world.write(scene.transcript(), &format!("{asked}\n{returned}\n"));
+    scene.stage.world.write(scene.transcript(), &turn(1));
     let Some(first) = syncs(&scene) else { return };
     // All pieces at once, their names, and the record that names them.
     assert!(first <= 3, "{first}");

@@ -203,7 +203,8 @@ fn capture_new(
     let memory_at = |at: &str| surroundings.memory_at(at);
     // First without the lock: often nothing is complete yet, and then nothing is locked or written.
     let head = log.head().unwrap_or_default();
-    let memory_like_before = |at: &str| surroundings.memory_like_before(at, log.noted_memory(&head));
+    // Whether the pieces that it names are still there is asked under the lock.
+    let memory_like_before = |at: &str| surroundings.memory_like_before(at, head.memory.as_ref());
     let known = known(&head, source);
     let backlog = size.checked_sub(known.read);
     if backlog == Some(0) {
@@ -227,7 +228,7 @@ fn capture_new(
     let mut writer = log.write_lazily(Some(&head), limits.lock)?;
     let turns = match seen {
         // Only if no other hook has recorded in between: otherwise these turns may be in the log already.
-        Some(made) if *writer.head() == head => record(&mut writer, made, &surroundings)?,
+        Some(made) if writer.goes_on_from(&head) => record(&mut writer, made, &surroundings)?,
         _ => read_under_lock(log, &mut writer, &surroundings, Remembered(&memory_at), closing, limits.bytes)?,
     };
     writer.close()?;

@@ -27,9 +27,10 @@ pub(super) fn repair(
     };
     let is_in_doubt = known.as_ref().is_some_and(Head::is_in_doubt);
     // The same length counts as unharmed: reading the whole log at each event would cost too much; `verify` does.
-    if let Some(head) = known.as_ref().filter(|head| head.bytes == size && !is_in_doubt) {
-        return Ok((head.clone(), Vec::new()));
-    }
+    let known = match known {
+        Some(head) if head.bytes == size && !is_in_doubt => return Ok((head, Vec::new())),
+        known => known,
+    };
     // The last writer was killed, or the system was.
     sweep(log);
     // A head beyond the end: the end was cut off, or the log is another one. Then all of it is read.

@@ -67,6 +67,13 @@ impl Writer {
         &self.head
     }
 
+    /// True if nothing has changed since a head was read: no record was added, and what it noted of the memory is still there.
+    pub fn goes_on_from(&self, head: &Head) -> bool {
+        self.head.seq == head.seq
+            && self.head.link == head.link
+            && self.head.memory.is_some() == head.memory.is_some()
+    }
+
     /// Notes the working memory for the turn that comes next.
     pub fn note_memory(&mut self, memory: Option<NotedMemory>) {
         self.head.memory = memory;
