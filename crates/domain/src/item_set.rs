@@ -16,6 +16,10 @@ pub fn without(items: &[String], others: &[&[String]]) -> Vec<String> {
 
 /// Adds what is not there yet, each once and in its order.
 pub fn join(items: &mut Vec<String>, more: &[String]) {
+    // Mostly nothing is new.
+    if items == more {
+        return;
+    }
     let mut known = set(&*items);
     let new: Vec<String> = more.iter().filter(|item| known.insert(item)).cloned().collect();
     items.extend(new);

@@ -187,7 +187,11 @@ pub fn update_locked<T>(
     let before = loaded.state.clone();
     let answer = change(&mut loaded.state);
     if loaded.state != before || loaded.repaired.is_some() || loaded.is_overruled {
-        write(project, &mut loaded, durability)?;
+        // Mostly the file holds what we have written there and nothing else: then nothing has to be laid over it.
+        let is_ours =
+            loaded.text.is_empty() || before.text().is_some_and(|text| is_equal(&text, &loaded.text));
+        let text = if is_ours { loaded.state.text() } else { None };
+        write(project, &mut loaded, text, durability)?;
     } else if loaded.copy_is_behind {
         // The last writer died before the copy, or it was refused: made up for here, without a new revision.
         write_copy(project, &pretty(&document_of(&loaded.text)));
@@ -214,7 +218,8 @@ pub fn create(project: &Project, state: &RunState) -> Result<(), StoreError> {
     // The record before the state: a state whose run has no record is nobody's, so a kill in between
     // leaves only a record that no state names.
     ledger::create(project, state)?;
-    write(project, &mut loaded, Durability::Durable)
+    let fresh = if loaded.text.is_empty() { loaded.state.text() } else { None };
+    write(project, &mut loaded, fresh, Durability::Durable)
 }
 
 /// The copy of the state.
@@ -222,17 +227,35 @@ pub fn copy_path(project: &Project) -> PathBuf {
     project.copies().join("ralph-state.json")
 }
 
-fn write(project: &Project, loaded: &mut Loaded, durability: Durability) -> Result<(), StoreError> {
+/// Writes a state: as this text, but with the next revision; without one laid over the document that was read.
+fn write(
+    project: &Project,
+    loaded: &mut Loaded,
+    text: Option<String>,
+    durability: Durability,
+) -> Result<(), StoreError> {
+    let before = loaded.state.revision;
     loaded.state.revision += 1;
-    let mut document = document_of(&loaded.text);
-    loaded.state.write_into(&mut document);
-    let bytes = pretty(&document);
+    let text = text.and_then(|text| RunState::renumbered(text, before, loaded.state.revision));
+    let bytes = text.map_or_else(|| laid_over(&loaded.text, &loaded.state), String::into_bytes);
     // A kill after the ledger leaves the file behind it: `load` goes by the ledger, and the next change writes both.
     ledger::note(project, &loaded.state)?;
     disk::replace(project.state(), &bytes, durability)?;
     // A kill before the copy leaves it a revision behind, which `newest` sees and the next update makes up for.
     write_copy(project, &bytes);
     Ok(())
+}
+
+/// A document with our fields in their old places, and with what others keep there.
+fn laid_over(text: &[u8], state: &RunState) -> Vec<u8> {
+    let mut document = document_of(text);
+    state.write_into(&mut document);
+    pretty(&document)
+}
+
+/// Not by the standard library, which asks libc: musl compares a byte at a time.
+fn is_equal(one: &str, other: &[u8]) -> bool {
+    memchr::arch::all::is_equal(one.as_bytes(), other)
 }
 
 /// The document of a text; an empty one where that is none.
@@ -275,7 +298,8 @@ fn load_from(
         (_, Some(run_id)) => run_id.to_owned(),
         _ => return claimed,
     };
-    let known = match ledger::load_by(project, &id, read) {
+    // The history is what describes the work, and comes from the file.
+    let known = match ledger::load_by(project, &id, RunState::from_ledger_without_history) {
         // Who only claims may not be allowed to look there.
         Err(_) if !ledger::is_kept_here() => None,
         known => known?,
@@ -284,22 +308,37 @@ fn load_from(
         // Who acts on a run acts on one that this user began; who only claims may not be allowed to look there.
         return if ledger::is_kept_here() && run_id.is_some() { Ok(None) } else { claimed };
     };
+    let whole = |known| Ok(ledger::load_by(project, &id, read)?.unwrap_or(known));
     Ok(Some(match claimed {
-        // Mostly both say the same: then nothing is overruled.
-        Ok(Some(loaded)) if loaded.state == known => Loaded { is_overruled: false, ..loaded },
-        Ok(Some(loaded)) => {
-            let state = authority::held(&known, loaded.state.clone());
-            Loaded { is_overruled: state != loaded.state, state, ..loaded }
+        Ok(Some(loaded)) if authority::is_behind(&known, &loaded.state) => {
+            Loaded { is_overruled: true, state: whole(known)?, ..loaded }
         }
+        Ok(Some(loaded)) => held(known, loaded),
         Err(error @ StoreError::Io { .. }) => return Err(error),
         Ok(None) | Err(_) => Loaded {
             text: Vec::new(),
-            state: known,
+            state: whole(known)?,
             repaired: Some("the state had vanished, and its copy".to_owned()),
             copy_is_behind: true,
             is_overruled: true,
         },
     }))
+}
+
+/// What was read, as far as the ledger lets it stand.
+fn held(mut known: RunState, mut loaded: Loaded) -> Loaded {
+    // It stands in any case, and may be long.
+    let history = std::mem::take(&mut loaded.state.context_history);
+    known.context_history.clear();
+    // Mostly both say the same: then nothing is overruled.
+    let is_same = loaded.state == known;
+    if !is_same {
+        let state = authority::held(known, loaded.state.clone());
+        loaded.is_overruled = state != loaded.state;
+        loaded.state = state;
+    }
+    loaded.state.context_history = history;
+    loaded
 }
 
 /// What the project's file says of the run, or its copy where that one is gone, torn, another run's or older.

@@ -58,19 +58,23 @@ pub fn close_as_read(project: &Project, settings: &Settings, state: &RunState) -
     let percent = last.reading.as_ref().and_then(plimsoll_domain::Reading::percent).unwrap_or(0);
     record.usage.peak_percent = record.usage.peak_percent.max(percent);
     let grown = item_cost::of_session(&record, &last);
-    let notes = refresh_handoff(project, settings, state, &record)?;
+    let renewed = refresh_handoff(project, settings, state, &record)?;
+    let notes = renewed.as_ref().map(|renewed| &renewed.notes);
     backup::todo(project, state)?;
     let todo = facts::todo(project, state);
     let paragraph = state_file::update(project, Some(run_id), Durability::Durable, |state| {
         if state.iteration != iteration {
             return None;
         }
+        if let Some(renewed) = &renewed {
+            renewed.note(state);
+        }
         if state.iteration_record.closed {
             return Some(paragraph(state, &record));
         }
         state.iteration_record.closed = true;
         let checkpointed = state.context_checkpoint.active && state.context_checkpoint.iteration == iteration;
-        if checkpointed && let Some(notes) = &notes {
+        if checkpointed && let Some(notes) = notes {
             take_notes(state, notes, &record);
         }
         if let Some(todo) = &todo {
@@ -164,7 +168,8 @@ pub(crate) fn renew_handoff(
     let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(()) };
     let mut record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
     take_last_words(&mut record);
-    refresh_handoff(project, settings, &state, &record).map(|_| ())
+    let Some(renewed) = refresh_handoff(project, settings, &state, &record)? else { return Ok(()) };
+    state_file::update(project, Some(run_id), Durability::Lazy, |state| renewed.note(state)).map(|_| ())
 }
 
 /// A client before 2.1 does not pass the last message to its Stop hook; by now it is in the transcript.
@@ -213,13 +218,36 @@ fn take_notes(state: &mut RunState, notes: &Notes, record: &SessionRecord) {
     }
 }
 
-/// The generated part is renewed (a commit may have come since), the session's notes are read back.
+/// What a handoff says since it was renewed.
+struct Renewed {
+    notes: Notes,
+    handoff: Handoff,
+}
+
+impl Renewed {
+    /// Notes it in the state. The handoff comes before the state, as at a checkpoint: the state never names facts that the file
+    /// does not have.
+    fn note(&self, state: &mut RunState) {
+        let (checkpoint, handoff) = (&mut state.context_checkpoint, &self.handoff);
+        checkpoint.files_in_progress.clone_from(&handoff.files);
+        checkpoint.current_todo_item = handoff.current_item.clone().unwrap_or_default();
+        checkpoint.item_work.clone_from(&handoff.work);
+        checkpoint.head = handoff.git.as_ref().and_then(|git| git.head.clone());
+        if !checkpoint.item_work.is_begun {
+            checkpoint.progress_on_item = NOT_BEGUN.to_owned();
+            checkpoint.next_step.clear();
+        }
+    }
+}
+
+/// The generated part is renewed (a commit may have come since), the session's notes are read back. The caller notes both in the
+/// state.
 fn refresh_handoff(
     project: &Project,
     settings: &Settings,
     state: &RunState,
     record: &SessionRecord,
-) -> Result<Option<Notes>, StoreError> {
+) -> Result<Option<Renewed>, StoreError> {
     let checkpoint = &state.context_checkpoint;
     if checkpoint.iteration != state.iteration || checkpoint.handoff_file.is_empty() || !checkpoint.active {
         return Ok(None);
@@ -239,24 +267,11 @@ fn refresh_handoff(
     if let Some(git) = &mut fresh.git {
         git.work.clone_from(&checkpoint.work);
     }
-    let head = fresh.git.as_ref().and_then(|git| git.head.clone());
     let notes = Notes::in_message(&last_words(record));
     // The last message is the session's last word: it comes after whatever was noted before.
     let text = handoff::renewed(&fresh, &notes, &old, settings.handoff_bytes);
-    // The handoff before the state, as at a checkpoint: the state never names facts that the file does not have.
     disk::replace(&path, text.as_bytes(), Durability::Durable)?;
-    state_file::update(project, Some(&state.run_id), Durability::Lazy, |state| {
-        let checkpoint = &mut state.context_checkpoint;
-        checkpoint.files_in_progress = fresh.files;
-        checkpoint.current_todo_item = fresh.current_item.unwrap_or_default();
-        checkpoint.item_work = fresh.work;
-        checkpoint.head = head;
-        if !checkpoint.item_work.is_begun {
-            checkpoint.progress_on_item = NOT_BEGUN.to_owned();
-            checkpoint.next_step.clear();
-        }
-    })?;
-    Ok(Some(Notes::parse(&text)))
+    Ok(Some(Renewed { notes: Notes::parse(&text), handoff: fresh }))
 }
 
 /// What the user reads in the morning, and the next session in its prompt if this one ticked nothing.

@@ -1,0 +1,305 @@
+//! A state read straight off its text. Serde would keep the whole of a struct with flattened parts in a form of its own before it
+//! fills them: three times the work, where a plan is long.
+
+use super::{HistoryEntry, IterationRecord, RunState};
+use serde::de::value::MapDeserializer;
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
+use serde::{Deserialize, forward_to_deserialize_any};
+use serde_json::value::RawValue;
+use std::fmt;
+
+/// Reads a text, or refuses it although it may be a state: a `null`, a field that is there twice.
+pub(super) fn read(text: &str) -> serde_json::Result<RunState> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let state = Whole.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(state)
+}
+
+/// The text of a file without what is in its history; none where it is not as we write it. A line break is never inside a string.
+pub(super) fn without_history(text: &str) -> Option<String> {
+    const BEGIN: &str = "\n  \"context_history\": [\n";
+    let from = text.find(BEGIN)? + BEGIN.len();
+    // By its line breaks: looking for more than one letter at once takes three times as long.
+    let is_end = |place: &usize| text[from + place..].starts_with("\n  ]");
+    let to = from + text[from..].match_indices('\n').map(|(place, _)| place).find(is_end)?;
+    text[to..].starts_with("\n  ],\n  \"run_id\": ").then(|| [&text[..from], &text[to..]].concat())
+}
+
+/// The same of a ledger, which is written without line breaks, by us alone. A quotation mark inside a string has a backslash.
+pub(super) fn without_ledgers_history(text: &str) -> Option<String> {
+    const BEGIN: &str = "\"context_history\":[";
+    let from = text.find(BEGIN)? + BEGIN.len();
+    let to = text.rfind("],\"run_id\":\"").filter(|to| from <= *to)?;
+    Some([&text[..from], &text[to..]].concat())
+}
+
+/// The fields that grow with the plan and the run. Each is read as what it is; all others are few bytes.
+#[derive(Default)]
+struct Long {
+    todo_items: Option<Vec<String>>,
+    completed_items: Option<Vec<String>>,
+    known_items: Option<Vec<String>>,
+    ever_done: Option<Vec<String>>,
+    context_history: Option<Vec<HistoryEntry>>,
+    iteration_record: Option<IterationRecord>,
+}
+
+struct Whole;
+
+impl<'de> DeserializeSeed<'de> for Whole {
+    type Value = RunState;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<RunState, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Whole {
+    type Value = RunState;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a state")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RunState, A::Error> {
+        let (mut long, mut short) = (Long::default(), Short(Vec::new()));
+        while let Some(key) = map.next_key::<&'de str>()? {
+            match key {
+                "todo_items" => take(&mut long.todo_items, &mut map)?,
+                "completed_items" => take(&mut long.completed_items, &mut map)?,
+                "known_items" => take(&mut long.known_items, &mut map)?,
+                "ever_done" => take(&mut long.ever_done, &mut map)?,
+                "context_history" => take(&mut long.context_history, &mut map)?,
+                "iteration_record" => take(&mut long.iteration_record, &mut map)?,
+                _ => short.0.push((key, map.next_value()?)),
+            }
+        }
+        let mut state = short.state().map_err(A::Error::custom)?;
+        state.items.todo_items = long.todo_items.unwrap_or_default();
+        state.items.completed_items = long.completed_items.unwrap_or_default();
+        state.items.known_items = long.known_items.unwrap_or_default();
+        state.items.ever_done = long.ever_done.unwrap_or_default();
+        state.context_history = long.context_history.unwrap_or_default();
+        state.iteration_record = long.iteration_record.unwrap_or_default();
+        Ok(state)
+    }
+}
+
+fn take<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
+    place: &mut Option<T>,
+    map: &mut A,
+) -> Result<(), A::Error> {
+    match place.replace(map.next_value()?) {
+        None => Ok(()),
+        Some(_) => Err(A::Error::custom("the field is there twice")),
+    }
+}
+
+/// The short fields, not read yet.
+struct Short<'de>(Vec<(&'de str, &'de RawValue)>);
+
+impl<'de> Short<'de> {
+    fn state(mut self) -> serde_json::Result<RunState> {
+        let (options, at_start, lifecycle) = (self.group()?, self.group()?, self.group()?);
+        let (outcomes, items, spent) = (self.group()?, self.group()?, self.group()?);
+        // What is left are fields of the state itself, and others'.
+        let state: RunState = Deserialize::deserialize(MapDeserializer::new(self.0.into_iter()))?;
+        Ok(RunState { options, at_start, lifecycle, outcomes, items, spent, ..state })
+    }
+
+    /// A part of the state: takes its fields.
+    fn group<T: Deserialize<'de>>(&mut self) -> serde_json::Result<T> {
+        T::deserialize(self)
+    }
+}
+
+impl<'de> Deserializer<'de> for &mut Short<'de> {
+    type Error = serde_json::Error;
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> serde_json::Result<V::Value> {
+        let taken = self.0.extract_if(.., |(key, _)| fields.contains(key));
+        visitor.visit_map(MapDeserializer::new(taken))
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> serde_json::Result<V::Value> {
+        Err(Error::custom("a part of the state is a struct"))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{read, without_history, without_ledgers_history};
+    use crate::RunState;
+    use serde_json::{Map, Value, json};
+
+    /// A state of a real run, with what that run did not meet put in.
+    const OLD: &str = include_str!("old.json");
+
+    /// As serde reads it by itself: what is read here must come to the same.
+    fn by_serde(text: &str) -> Result<RunState, String> {
+        let of_document = |_| RunState::from_document(&serde_json::from_str(text)?);
+        serde_json::from_str(text).or_else(of_document).map_err(|error: serde_json::Error| error.to_string())
+    }
+
+    fn assert_same(text: &str, told: &str) {
+        let expected = by_serde(text);
+        let read = RunState::from_text(text.as_bytes()).map_err(|error| error.to_string());
+        assert_eq!(read, expected, "{told}");
+        let short = RunState::from_text_without_history(text.as_bytes());
+        match (short, expected) {
+            (Ok(short), Ok(expected)) => {
+                assert_eq!(short, RunState { context_history: Vec::new(), ..expected }, "{told}");
+            }
+            // A damaged history is passed over.
+            (Ok(_), Err(_)) => assert!(told.starts_with("/context_history"), "{told}"),
+            (Err(error), expected) => assert_eq!(Err(error.to_string()), expected, "{told}"),
+        }
+    }
+
+    /// The place of every value in a document.
+    fn places(value: &Value, at: &str) -> Vec<String> {
+        let below = |(key, value): (String, &Value)| places(value, &format!("{at}/{key}"));
+        let of_list = |list: &[Value]| {
+            list.iter().enumerate().flat_map(|(key, value)| below((key.to_string(), value))).collect()
+        };
+        let below: Vec<String> = match value {
+            Value::Object(fields) => {
+                fields.iter().flat_map(|(key, value)| below((key.clone(), value))).collect()
+            }
+            Value::Array(list) => of_list(list),
+            _ => Vec::new(),
+        };
+        [at.to_owned()].into_iter().chain(below).collect()
+    }
+
+    fn full() -> Value {
+        let state = RunState::from_text(OLD.as_bytes()).unwrap();
+        let mut document: Value = serde_json::from_str(OLD).unwrap();
+        state.write_into(&mut document);
+        document
+    }
+
+    fn pretty(document: &Value) -> String {
+        serde_json::to_string_pretty(document).unwrap()
+    }
+
+    #[test]
+    fn a_field_that_is_missing_null_of_another_kind_or_unknown_is_read_as_serde_does_it() {
+        let full = full();
+        let all = places(&full, "");
+        assert!(all.len() > 200, "{}", all.len());
+        let others =
+            [json!(null), json!("7"), json!(7), json!(-1.5), json!(true), json!([null]), json!({"a": 1})];
+        for place in &all {
+            for other in &others {
+                let mut document = full.clone();
+                *document.pointer_mut(place).unwrap() = other.clone();
+                assert_same(&document.to_string(), &format!("{place} {other}"));
+                assert_same(&pretty(&document), &format!("{place} {other}"));
+            }
+            let mut document = full.clone();
+            match document.pointer_mut(place).unwrap() {
+                Value::Object(fields) => {
+                    for key in fields.keys() {
+                        let mut document = full.clone();
+                        let fields = document.pointer_mut(place).unwrap().as_object_mut().unwrap();
+                        fields.shift_remove(key);
+                        assert_same(&document.to_string(), &format!("{place} without {key}"));
+                    }
+                    let unknown = [("mine".to_owned(), json!({"a": [1e300, "\u{7f}"]}))];
+                    *fields = unknown.into_iter().chain(std::mem::take(fields)).collect();
+                }
+                Value::Array(list) => list.push(json!({"item": "mine", "iteration": 9})),
+                _ => {}
+            }
+            assert_same(&document.to_string(), &format!("{place} and more"));
+        }
+    }
+
+    #[test]
+    fn a_text_of_another_form_is_read_as_serde_does_it() {
+        let full = full();
+        let backwards: Map<String, Value> = full.as_object().unwrap().clone().into_iter().rev().collect();
+        assert_same(&Value::Object(backwards).to_string(), "backwards");
+        let compact = full.to_string();
+        for (key, value) in full.as_object().unwrap() {
+            for value in [value.to_string(), "null".to_owned(), "[]".to_owned(), "3".to_owned()] {
+                let twice = format!("{{\"{key}\":{value},{}", &compact[1..]);
+                assert_same(&twice, &format!("/{key} twice, first {value}"));
+            }
+        }
+        for (from, to) in [
+            ("\"task_name\"", "\"task\\u005fname\""),
+            ("\"todo_items\"", "\"todo\\u005fitems\""),
+            ("\"iteration\":", "\"iteration\" :\t\r\n "),
+            ("{\"", "[{\""),
+            ("}", "} "),
+            ("}", "}}"),
+            ("\"status\":", "\"mine\":\"\\ud800\",\"status\":"),
+            ("\"status\":", "\"mine\":1e999,\"status\":"),
+            ("\"status\":", "\"mine\":[,],\"status\":"),
+            ("\"status\":", "\"mine\":\"\u{1}\",\"status\":"),
+            ("\"status\":", "\"status\":3,\"status\":"),
+        ] {
+            let text = compact.replacen(from, to, 1);
+            assert_ne!(text, compact, "{from}");
+            assert_same(&text, &format!("{from} as {to}"));
+        }
+        for text in ["", "{}", "[]", "null", "3", "{\"iteration\":4}", "{\"format\":2}", "{\"format\":1} x"] {
+            assert_same(text, text);
+        }
+        for end in (0..compact.len()).step_by(97) {
+            assert!(RunState::from_text(&compact.as_bytes()[..end]).is_err(), "{end}");
+        }
+        assert!(RunState::from_text(b"{\"task_name\":\"\xff\"}").is_err());
+    }
+
+    #[test]
+    fn a_long_history_is_passed_over_in_a_text_as_we_write_it() {
+        let state = RunState::from_text(OLD.as_bytes()).unwrap();
+        assert!(!state.context_history.is_empty());
+        let expected = RunState { context_history: Vec::new(), ..state.clone() };
+        let (text, ledger) = (state.text().unwrap(), serde_json::to_string(&state).unwrap());
+        for (whole, cut) in [(&text, without_history(&text)), (&ledger, without_ledgers_history(&ledger))] {
+            let cut = cut.unwrap();
+            assert!(cut.len() + 500 < whole.len());
+            assert_eq!(read(&cut).unwrap(), expected);
+        }
+        assert_eq!(RunState::from_ledger_without_history(ledger.as_bytes()).unwrap(), expected);
+        let other_order = |text: &str| text.replace("\"run_id\"", "\"mine\": [\n  ],\n  \"run_id\"");
+        for text in [other_order(&text), text.replace("\n  ", "\n "), "{\"run_id\": \"r1\"}".to_owned()] {
+            assert_eq!(without_history(&text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_text_of_a_state_is_its_document_and_only_its_revision_is_renumbered() {
+        let mut hostile = RunState::from_text(OLD.as_bytes()).unwrap();
+        hostile.options.objective = "x\n  \"revision\": 9,\n".to_owned();
+        hostile.items.todo_items = vec!["\n  \"revision\": 9,\n".to_owned(), "\u{2028}ä\"\\".to_owned()];
+        for state in [RunState::default(), RunState::from_text(OLD.as_bytes()).unwrap(), hostile] {
+            for (from, to) in [(0, 1), (9, 10), (99, 7), (u64::MAX - 1, u64::MAX)] {
+                let state = RunState { revision: from, ..state.clone() };
+                let mut document = json!({});
+                state.write_into(&mut document);
+                let text = state.text().unwrap();
+                assert_eq!(text, serde_json::to_string_pretty(&document).unwrap() + "\n");
+                assert_eq!(RunState::from_text(text.as_bytes()).unwrap(), state);
+                let expected = RunState { revision: to, ..state }.text();
+                assert_eq!(RunState::renumbered(text, from, to), expected);
+            }
+        }
+        assert_eq!(RunState::renumbered("{}".to_owned(), 1, 2), None);
+    }
+}
