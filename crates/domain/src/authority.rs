@@ -16,19 +16,19 @@ pub fn is_behind(known: &RunState, claimed: &RunState) -> bool {
 
 /// The run as it is. What starts a program, counts, limits or ends it comes from `known`; what describes the work comes from
 /// `claimed`, which may also make the run end sooner: cancelled, or by a smaller limit.
-pub fn held(known: RunState, claimed: RunState) -> RunState {
-    if is_behind(&known, &claimed) {
+pub fn held(known: RunState, claimed: &RunState) -> RunState {
+    if is_behind(&known, claimed) {
         return known;
     }
     // Believed in this direction only: it ends the run, and nothing in the file opens one again.
     let is_cancelled = claimed.lifecycle.status() == Status::Cancelled && !known.lifecycle.is_over();
-    let claims_session = claims_session(&known, &claimed);
+    let claims_session = claims_session(&known, claimed);
     let mut state = RunState {
-        iteration_record: iteration(known.iteration_record, claimed.iteration_record, claims_session),
-        session_id: if claims_session { claimed.session_id } else { known.session_id },
-        context_checkpoint: claimed.context_checkpoint,
-        half_done: claimed.half_done,
-        context_history: claimed.context_history,
+        iteration_record: iteration(known.iteration_record, &claimed.iteration_record, claims_session),
+        session_id: if claims_session { claimed.session_id.clone() } else { known.session_id },
+        context_checkpoint: claimed.context_checkpoint.clone(),
+        half_done: claimed.half_done.clone(),
+        context_history: claimed.context_history.clone(),
         revision: known.revision.max(claimed.revision),
         options: RunOptions {
             max_iterations: fewer(known.options.max_iterations, claimed.options.max_iterations),
@@ -37,10 +37,10 @@ pub fn held(known: RunState, claimed: RunState) -> RunState {
         },
         items: Items {
             ever_done: joined(known.items.ever_done, &claimed.items.ever_done),
-            todo_items: claimed.items.todo_items,
-            completed_items: claimed.items.completed_items,
-            growth: claimed.items.growth,
-            begun: claimed.items.begun,
+            todo_items: claimed.items.todo_items.clone(),
+            completed_items: claimed.items.completed_items.clone(),
+            growth: claimed.items.growth.clone(),
+            begun: claimed.items.begun.clone(),
             ..known.items
         },
         ..known
@@ -62,17 +62,17 @@ fn claims_session(known: &RunState, claimed: &RunState) -> bool {
 }
 
 /// What hooks note of the session at work.
-fn iteration(mut record: IterationRecord, noted: IterationRecord, claims_session: bool) -> IterationRecord {
+fn iteration(mut record: IterationRecord, noted: &IterationRecord, claims_session: bool) -> IterationRecord {
     if noted.iteration != record.iteration {
         return record;
     }
     if claims_session {
         record.phase = Phase::Spawned;
-        record.started_at = noted.started_at;
+        record.started_at.clone_from(&noted.started_at);
     }
     record.hooks_seen |= noted.hooks_seen;
     record.closed |= noted.closed;
-    record.reckoned = noted.reckoned;
+    record.reckoned.clone_from(&noted.reckoned);
     record
 }
 
@@ -145,7 +145,7 @@ mod tests {
         let forged = |forge: fn(&mut RunState)| {
             let mut claimed = known();
             forge(&mut claimed);
-            held(known(), claimed)
+            held(known(), &claimed)
         };
         assert_eq!(forged(|_| ()), known(), "what both say holds");
         let forgeries: [fn(&mut RunState); 23] = [
@@ -187,7 +187,7 @@ mod tests {
         let with = |change: fn(&mut RunState)| {
             let mut claimed = known();
             change(&mut claimed);
-            held(known(), claimed)
+            held(known(), &claimed)
         };
         assert_eq!(with(|state| state.lifecycle.cancel(None)).lifecycle.status(), Status::Cancelled);
         assert_eq!(with(|state| state.options.max_iterations = 4).options.max_iterations, 4);
@@ -228,17 +228,17 @@ mod tests {
             items: Items { todo_items: vec!["one".into(), "two".into()], ..known.items.clone() },
             ..known.clone()
         };
-        assert_eq!(held(known.clone(), behind), known);
+        assert_eq!(held(known.clone(), &behind), known);
     }
 
     #[test]
     fn a_run_that_is_over_is_not_cancelled_and_an_older_iteration_notes_nothing() {
         let over = RunState { lifecycle: Lifecycle::of(Status::Completed), ..known() };
         let claimed = RunState { lifecycle: Lifecycle::of(Status::Cancelled), ..known() };
-        assert_eq!(held(over, claimed).lifecycle.status(), Status::Completed);
+        assert_eq!(held(over, &claimed).lifecycle.status(), Status::Completed);
         let mut late = known();
         late.iteration_record = IterationRecord { iteration: 2, closed: true, ..IterationRecord::default() };
-        assert!(!held(known(), late).iteration_record.closed);
+        assert!(!held(known(), &late).iteration_record.closed);
     }
 
     #[test]
@@ -250,9 +250,9 @@ mod tests {
         claimed.session_id = Some("s9".into());
         claimed.iteration_record.phase = Phase::Spawned;
         claimed.iteration_record.started_at = Some("2026-01-01T00:00:00Z".into());
-        let state = held(planned.clone(), claimed.clone());
+        let state = held(planned.clone(), &claimed);
         assert_eq!((state.session_id.as_deref(), state.iteration_record.phase), (Some("s9"), Phase::Spawned));
         claimed.iteration_record.iteration = 2;
-        assert_eq!(held(planned, claimed).session_id, None);
+        assert_eq!(held(planned, &claimed).session_id, None);
     }
 }

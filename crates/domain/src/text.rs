@@ -44,13 +44,12 @@ pub fn one_line(text: &str) -> String {
 
 /// True for visible ASCII with single spaces between words: one line already.
 pub(crate) fn is_plain_line(text: &str) -> bool {
-    let mut before = b' ';
-    let is_plain = text.bytes().all(|byte| {
-        let fits = byte.is_ascii_graphic() || (byte == b' ' && before != b' ');
-        before = byte;
-        fits
-    });
-    is_plain && (before != b' ' || text.is_empty())
+    let bytes = text.as_bytes();
+    // Neither loop has a way out before its end, so that the processor takes many bytes at once.
+    let is_visible = bytes.iter().fold(true, |so_far, byte| so_far & matches!(byte, b' '..=b'~'));
+    let pairs = bytes.iter().zip(bytes.iter().skip(1));
+    let has_gap = pairs.fold(false, |so_far, (one, next)| so_far | ((*one == b' ') & (*next == b' ')));
+    is_visible && !has_gap && !bytes.starts_with(b" ") && !bytes.ends_with(b" ")
 }
 
 /// Words that a terminal shows and that steer nothing: only this type goes to one.
@@ -170,6 +169,14 @@ mod tests {
             [("a b", "a b"), (" a b\n", "a b"), ("a  b", "a b"), (" ", ""), ("", ""), ("\u{b}é ", "é")]
         {
             assert_eq!(one_line(text), line, "{text:?}");
+        }
+        let ends = ["", "a", "a b ~!", " ", " a", "a ", "a  b", "a\tb", "a\u{7f}", "a\u{80}b", "\u{b}"];
+        for filler in ["", "x", "x ", "Many words, more than what is looked at at once, and then "] {
+            for line in ends.map(|end| format!("{filler}{end}")) {
+                let words = line.split_whitespace().collect::<Vec<_>>().join(" ");
+                let is_plain = words == line && line.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+                assert_eq!(is_plain_line(&line), is_plain, "{line:?}");
+            }
         }
         assert_eq!(SafeText::page("a\u{1b}[2J\n\tb").as_str(), "a\\u{1b}[2J\n\tb");
         assert_eq!(SafeText::line("a\nb").as_str(), "a b");

@@ -187,10 +187,7 @@ pub fn update_locked<T>(
     let before = loaded.state.clone();
     let answer = change(&mut loaded.state);
     if loaded.state != before || loaded.repaired.is_some() || loaded.is_overruled {
-        // Mostly the file holds what we have written there and nothing else: then nothing has to be laid over it.
-        let is_ours =
-            loaded.text.is_empty() || before.text().is_some_and(|text| is_equal(&text, &loaded.text));
-        let text = if is_ours { loaded.state.text() } else { None };
+        let text = if holds_nothing_else(&loaded.text, &before) { loaded.state.text() } else { None };
         write(project, &mut loaded, text, durability)?;
     } else if loaded.copy_is_behind {
         // The last writer died before the copy, or it was refused: made up for here, without a new revision.
@@ -218,7 +215,9 @@ pub fn create(project: &Project, state: &RunState) -> Result<(), StoreError> {
     // The record before the state: a state whose run has no record is nobody's, so a kill in between
     // leaves only a record that no state names.
     ledger::create(project, state)?;
-    let fresh = if loaded.text.is_empty() { loaded.state.text() } else { None };
+    let is_ours = |old: &RunState| holds_nothing_else(&loaded.text, old);
+    let old = RunState::from_text(&loaded.text).ok();
+    let fresh = if loaded.text.is_empty() || old.as_ref().is_some_and(is_ours) { state.text() } else { None };
     write(project, &mut loaded, fresh, Durability::Durable)
 }
 
@@ -253,9 +252,12 @@ fn laid_over(text: &[u8], state: &RunState) -> Vec<u8> {
     pretty(&document)
 }
 
-/// Not by the standard library, which asks libc: musl compares a byte at a time.
-fn is_equal(one: &str, other: &[u8]) -> bool {
-    memchr::arch::all::is_equal(one.as_bytes(), other)
+/// True for a text that holds what we have written of a state and nothing else, as mostly: then there is nothing to lay the next
+/// one over.
+fn holds_nothing_else(text: &[u8], state: &RunState) -> bool {
+    // Not compared by the standard library, which asks libc: musl compares a byte at a time.
+    let is_equal = |ours: String| memchr::arch::all::is_equal(ours.as_bytes(), text);
+    text.is_empty() || state.text().is_some_and(is_equal)
 }
 
 /// The document of a text; an empty one where that is none.
@@ -327,17 +329,22 @@ fn load_from(
 
 /// What was read, as far as the ledger lets it stand.
 fn held(mut known: RunState, mut loaded: Loaded) -> Loaded {
-    // It stands in any case, and may be long.
-    let history = std::mem::take(&mut loaded.state.context_history);
-    known.context_history.clear();
+    // These stand in any case, and may be long.
+    let take = |state: &mut RunState| {
+        let items = &mut state.items;
+        let history = std::mem::take(&mut state.context_history);
+        (history, std::mem::take(&mut items.todo_items), std::mem::take(&mut items.completed_items))
+    };
+    take(&mut known);
+    let (history, open, done) = take(&mut loaded.state);
     // Mostly both say the same: then nothing is overruled.
-    let is_same = loaded.state == known;
-    if !is_same {
-        let state = authority::held(known, loaded.state.clone());
+    if loaded.state != known {
+        let state = authority::held(known, &loaded.state);
         loaded.is_overruled = state != loaded.state;
         loaded.state = state;
     }
     loaded.state.context_history = history;
+    (loaded.state.items.todo_items, loaded.state.items.completed_items) = (open, done);
     loaded
 }
 
@@ -455,6 +462,7 @@ impl Loaded {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_domain::state::WorkerOptions;
 
     fn project() -> (tempfile::TempDir, Project) {
         let folder = tempfile::tempdir().unwrap();
@@ -629,5 +637,93 @@ mod tests {
         let before = disk::read(project.state()).unwrap();
         update(&project, None, Durability::Lazy, |_| ()).unwrap();
         assert_eq!(disk::read(project.state()).unwrap(), before);
+    }
+
+    #[test]
+    fn a_file_of_ours_and_one_with_more_in_it_are_written_as_if_laid_over_the_document() {
+        let (_folder, project) = project();
+        let ours = disk::read_text(project.state()).unwrap().unwrap();
+        let lines = |from: &str, to: &str| ours.replacen(from, to, 1);
+        let texts = [
+            ours.clone(),
+            lines("{\n", "{\n  \"mine\": [1.50, null, {}],\n"),
+            lines("\"revision\": 1,\n", "\"revision\": 1,\n  \"revision \": 1,\n"),
+            lines("\"limits\": {\n", "\"limits\": {\n    \"mine\": \"\\n\",\n"),
+            lines("\"task_name\": \"\"", "\"task_name\": null"),
+            lines("  \"task_name\": \"\",\n", ""),
+            lines("  \"task_name\": \"\",\n", "  \"task_name\": \"\",\n  \"task_name\": \"\",\n"),
+            lines("\"todo_items\": [],", "\"todo_items\": [ ],"),
+            ours.trim_end().to_owned(),
+            serde_json::from_str::<Value>(&ours).unwrap().to_string(),
+        ];
+        for text in texts {
+            for file in [project.state().to_owned(), copy_path(&project)] {
+                disk::replace(&file, text.as_bytes(), Durability::Lazy).unwrap();
+            }
+            let ledger = ledger::folder(&project, &"r1".into()).unwrap().join("ledger.json");
+            disk::replace(&ledger, text.as_bytes(), Durability::Lazy).unwrap();
+            let change = |state: &mut RunState| {
+                state.iteration += 1;
+                state.history_of(7).items = 3;
+            };
+            let mut document: Value = serde_json::from_str(&text).unwrap();
+            let mut state = RunState::from_document(&document).unwrap();
+            change(&mut state);
+            state.revision += 1;
+            state.write_into(&mut document);
+            let expected = serde_json::to_string_pretty(&document).unwrap() + "\n";
+            update(&project, Some(&"r1".into()), Durability::Lazy, change).unwrap().unwrap();
+            for file in [project.state().to_owned(), copy_path(&project)] {
+                assert_eq!(disk::read_text(&file).unwrap().unwrap(), expected, "{text}");
+            }
+            assert_eq!(load(&project, None).unwrap().unwrap(), state, "{text}");
+            let without = load_without_history(&project, Some(&"r1".into())).unwrap().unwrap();
+            assert_eq!(without, RunState { context_history: Vec::new(), ..state }, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_new_run_takes_over_what_others_keep_in_the_file_and_nothing_of_the_run_before() {
+        let (_folder, project) = project();
+        let workers = Some(WorkerOptions { count: 3, ..WorkerOptions::default() });
+        update(&project, None, Durability::Lazy, |state| state.options.workers.clone_from(&workers)).unwrap();
+        let old = disk::read_text(project.state()).unwrap().unwrap();
+        let new = RunState { run_id: "r2".into(), ..RunState::default() };
+        create(&project, &new).unwrap();
+        let expected = RunState { revision: 1, ..new.clone() };
+        assert_eq!(disk::read_text(project.state()).unwrap(), expected.text());
+        disk::replace(project.state(), old.replacen('{', "{\"mine\": 1,", 1).as_bytes(), Durability::Lazy)
+            .unwrap();
+        create(&project, &new).unwrap();
+        let text = disk::read_text(project.state()).unwrap().unwrap();
+        assert!(text.contains("\"mine\": 1") && text.contains("\"r2\""), "{text}");
+    }
+
+    #[test]
+    fn the_history_of_a_run_is_the_ledgers_where_the_file_is_behind_or_gone() {
+        let (_folder, project) = project();
+        let old = disk::read(project.state()).unwrap().unwrap();
+        let add = |number: u32| {
+            let change = |state: &mut RunState| state.history_of(number).items = number;
+            update(&project, Some(&"r1".into()), Durability::Lazy, change).unwrap().unwrap();
+        };
+        let numbers = || -> Vec<u32> {
+            let state = load(&project, Some(&"r1".into())).unwrap().unwrap();
+            state.context_history.iter().map(|entry| entry.items).collect()
+        };
+        add(1);
+        assert_eq!(numbers(), [1]);
+        for file in [project.state().to_owned(), copy_path(&project)] {
+            disk::replace(&file, &old, Durability::Lazy).unwrap();
+        }
+        assert_eq!(numbers(), [1], "behind");
+        add(2);
+        assert_eq!(numbers(), [1, 2]);
+        for file in [project.state().to_owned(), copy_path(&project)] {
+            disk::remove(&file).unwrap();
+        }
+        assert_eq!(numbers(), [1, 2], "gone");
+        add(3);
+        assert_eq!(numbers(), [1, 2, 3]);
     }
 }
