@@ -35,6 +35,9 @@ pub fn words(item: &str) -> &str {
 /// The item before its check, and what follows the mark. The mark begins a bracket, or follows a comma in an open one; the
 /// bracket follows a blank.
 fn split(item: &str) -> Option<(&str, &str)> {
+    if !item.contains(':') {
+        return None;
+    }
     // Bytes of the same places: only ASCII letters change.
     let lower = item.to_ascii_lowercase();
     let is_property = |place: usize| {

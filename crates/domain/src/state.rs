@@ -236,6 +236,15 @@ impl RunState {
 
     /// Items that were in the list and are gone without ever having been ticked.
     pub fn vanished(&self) -> Vec<&str> {
+        // Mostly none is, and all lists are in the order of the plan.
+        let (mut open, mut done) =
+            (self.items.todo_items.iter().peekable(), self.items.ever_done.iter().peekable());
+        let mut is_next = |item: &String| {
+            open.next_if(|next| *next == item).or_else(|| done.next_if(|next| *next == item)).is_some()
+        };
+        if self.items.known_items.iter().all(&mut is_next) {
+            return Vec::new();
+        }
         let there: HashSet<&str> = item_set::set(self.items.todo_items.iter().chain(&self.items.ever_done));
         self.items.known_items.iter().map(String::as_str).filter(|item| !there.contains(item)).collect()
     }

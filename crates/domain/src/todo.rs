@@ -75,6 +75,12 @@ impl TodoList {
         self.items.iter().filter(|item| item.done).map(|item| item.text.clone()).collect()
     }
 
+    /// True if these are its open and its ticked items.
+    pub fn has_exactly(&self, open: &[String], done: &[String]) -> bool {
+        let texts = |done| self.items.iter().filter(move |item| item.done == done).map(|item| &item.text);
+        texts(false).eq(open) && texts(true).eq(done)
+    }
+
     /// Items that are parked: open, with a question that nobody has answered. An item is known by its words, so one that is
     /// there a second time without a question is free.
     pub fn parked(&self) -> Vec<(&str, &str)> {

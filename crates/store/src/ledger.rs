@@ -116,6 +116,16 @@ pub fn spent_on(project: &Project, day: &str, but: &RunId) -> f64 {
     ledgers.filter_map(cost).sum()
 }
 
+/// The ledger's bytes; none where there is none.
+pub(crate) fn bytes(project: &Project, run_id: &RunId) -> Result<Option<Vec<u8>>, StoreError> {
+    match ledger_path(project, run_id).map(|path| disk::read(&path)) {
+        // Who only claims may not be allowed to look there.
+        Some(Err(_)) if !is_kept_here() => Ok(None),
+        Some(read) => read,
+        None => Ok(None),
+    }
+}
+
 /// How a state is read off its text: all of it, or without its history.
 pub(crate) type ReadState = fn(&[u8]) -> serde_json::Result<RunState>;
 

@@ -93,7 +93,7 @@ fn not_now(state: &RunState, own: &str) -> String {
         .items
         .todo_items
         .iter()
-        .filter_map(|item| Some(format!("\"{}\" ({})", clip(&one_line(item), OTHER), why(item)?)))
+        .filter_map(|item| why(item).map(|why| format!("\"{}\" ({why})", clip(&one_line(item), OTHER))))
         .collect();
     if named.is_empty() {
         return String::new();

@@ -28,9 +28,15 @@ const CHECKS: usize = 3;
 /// The plan of a run; none when it has none or the file is missing. A list that has been emptied is as
 /// good as missing.
 pub fn todo(project: &Project, run: &RunState) -> Option<TodoList> {
+    todo_with_text(project, run).map(|(_, todo)| todo)
+}
+
+/// The same with the text of its file.
+pub fn todo_with_text(project: &Project, run: &RunState) -> Option<(String, TodoList)> {
     let file = run.options.todo_file.as_ref()?;
     let text = disk::read_text(&project.root().join(file)).ok().flatten()?;
-    Some(TodoList::parse(&text)).filter(|todo| !todo.items.is_empty() || run.items.known_items.is_empty())
+    let todo = TodoList::parse(&text);
+    (!todo.items.is_empty() || run.items.known_items.is_empty()).then_some((text, todo))
 }
 
 /// What the sessions before noted in its plan.

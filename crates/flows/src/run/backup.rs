@@ -12,15 +12,19 @@ use std::path::{Path, PathBuf};
 /// is deleted a moment later has not undone them. A file that has lost an item is not kept.
 pub fn todo(project: &Project, state: &RunState) -> Result<(), StoreError> {
     let Some(file) = &state.options.todo_file else { return Ok(()) };
-    let Some(text) = disk::read_text(&project.root().join(file))? else { return Ok(()) };
-    let todo = TodoList::parse(&text);
-    let is_known = |state: &RunState| {
-        todo.open() == state.items.todo_items && todo.done() == state.items.completed_items
-    };
+    match disk::read_text(&project.root().join(file))? {
+        Some(text) => todo_as_read(project, state, &text, &TodoList::parse(&text)),
+        None => Ok(()),
+    }
+}
+
+/// The same for a caller that has just read the file.
+fn todo_as_read(project: &Project, state: &RunState, text: &str, todo: &TodoList) -> Result<(), StoreError> {
+    let is_known = todo.has_exactly(&state.items.todo_items, &state.items.completed_items);
     let copy = todo_copy(project);
     let kept = disk::read_text(&copy)?;
-    let is_kept = kept.as_deref() == Some(text.as_str());
-    if (is_known(state) && is_kept) || !todo.vanished(&state.items.known_items).is_empty() {
+    let is_kept = kept.as_deref() == Some(text);
+    if (is_known && is_kept) || !todo.vanished(&state.items.known_items).is_empty() {
         return Ok(());
     }
     // The copy first. After a kill between the two it does not agree with the state, so `lost_todo` does not use
@@ -28,11 +32,11 @@ pub fn todo(project: &Project, state: &RunState) -> Result<(), StoreError> {
     if !is_kept {
         disk::replace(&copy, text.as_bytes(), Durability::Lazy)?;
     }
-    if is_known(state) || state.lifecycle.is_over() {
+    if is_known || state.lifecycle.is_over() {
         return Ok(());
     }
     state_file::update(project, Some(&state.run_id), Durability::Lazy, |state| {
-        state.take_items(&todo);
+        state.take_items(todo);
     })
     .map(|_| ())
 }
@@ -40,8 +44,7 @@ pub fn todo(project: &Project, state: &RunState) -> Result<(), StoreError> {
 /// The text of a plan file that is gone: the copy, or what the state knows where the copy knows less.
 pub fn lost_todo(project: &Project, state: &RunState) -> Result<String, StoreError> {
     let copy = disk::read_text(&todo_copy(project))?.filter(|text| {
-        let known = TodoList::parse(text);
-        known.open() == state.items.todo_items && known.done() == state.items.completed_items
+        TodoList::parse(text).has_exactly(&state.items.todo_items, &state.items.completed_items)
     });
     let item = |done: bool| {
         move |text: &String| plimsoll_domain::todo::Item { text: text.clone(), done, ..Default::default() }
@@ -59,8 +62,8 @@ pub fn lost_todo(project: &Project, state: &RunState) -> Result<String, StoreErr
 /// from what the state knows.
 pub fn mend_todo(project: &Project, state: &RunState) -> Result<Option<TodoList>, StoreError> {
     let Some(file) = &state.options.todo_file else { return Ok(None) };
-    if let Some(there) = facts::todo(project, state) {
-        todo(project, state)?;
+    if let Some((text, there)) = facts::todo_with_text(project, state) {
+        todo_as_read(project, state, &text, &there)?;
         return Ok(Some(there));
     }
     // What is in a list that has been emptied is no item, and is not lost.

@@ -2,11 +2,12 @@
 
 use crate::checkpoint::work;
 use crate::context::facts;
-use plimsoll_domain::RunState;
+use plimsoll_domain::item_notes::ItemNotes;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::prompt::{self, Surroundings};
 use plimsoll_domain::resume::Staleness;
 use plimsoll_domain::state::{Checkpoint, CommitRef};
+use plimsoll_domain::{RunState, TodoList};
 use plimsoll_launcher::git;
 use plimsoll_store::{Durability, Project, StoreError, disk, journal};
 
@@ -36,15 +37,24 @@ pub fn task_text(project: &Project) -> Result<Option<Vec<u8>>, PromptError> {
 
 /// Writes PROMPT.md for the current iteration; answers with its bytes.
 pub fn write(project: &Project, state: &RunState) -> Result<Vec<u8>, PromptError> {
+    write_with(project, state, facts::todo(project, state).as_ref())
+}
+
+/// The same for a caller that has just read the plan.
+pub fn write_with(
+    project: &Project,
+    state: &RunState,
+    todo: Option<&TodoList>,
+) -> Result<Vec<u8>, PromptError> {
     let task = whole_task(project, state)?.unwrap_or_else(|| state.options.objective.clone().into_bytes());
     keep_copy(project, &task)?;
-    let resume = resumed(project, state);
+    let resume = resumed(project, state, todo);
     // A resume and the reasons of a refusal say the same in other words.
     let is_told = resume.is_some() || !state.outcomes.refusals.is_empty();
     let around = Surroundings {
         fruitless: if is_told { None } else { fruitless(project, state)? },
         resume,
-        noted: facts::noted(project, state),
+        noted: todo.map(|todo| ItemNotes::of(todo, state.item_in_hand())).unwrap_or_default(),
     };
     let file = prompt::assemble(&prompt::block(state, &around), &task);
     disk::replace(&project.prompt(), &file, Durability::Durable)?;
@@ -67,10 +77,8 @@ pub fn put_back(project: &Project, state: &RunState) -> Result<(), PromptError> 
 }
 
 /// The checkpoint that the iteration resumes, or that is ready for the next one, with what has happened since.
-fn resumed(project: &Project, state: &RunState) -> Option<(Checkpoint, Staleness)> {
-    let todo = facts::todo(project, state);
-    let waits =
-        plimsoll_policy::resume::due(&state.context_checkpoint, todo.as_ref(), &state.items.set_aside);
+fn resumed(project: &Project, state: &RunState, todo: Option<&TodoList>) -> Option<(Checkpoint, Staleness)> {
+    let waits = plimsoll_policy::resume::due(&state.context_checkpoint, todo, &state.items.set_aside);
     let carried = || state.iteration_record.resuming.then(|| state.context_checkpoint.clone());
     let checkpoint = waits.or_else(carried)?;
     let since = staleness(project, &checkpoint);

@@ -83,8 +83,12 @@ pub(crate) fn end_if_nothing_is_free(
     run: &RunState,
     todo: Option<&TodoList>,
 ) -> Result<Option<RunState>, StoreError> {
-    let mut now = run.clone();
     let Some(todo) = todo.filter(|_| !run.lifecycle.is_over()) else { return Ok(None) };
+    // Mostly nothing in it waits.
+    if todo.parked().is_empty() {
+        return Ok(None);
+    }
+    let mut now = run.clone();
     now.take_items(todo);
     let Some(reason) = nothing_free(&now, todo) else { return Ok(None) };
     let verdict = Verdict::Stop { status: Status::Blocked, reason };

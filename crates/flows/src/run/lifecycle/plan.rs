@@ -8,7 +8,8 @@ use plimsoll_domain::journal::{JournalEntry, JournalEvent, Planned};
 use plimsoll_domain::state::{IterationRecord, Phase, WorktreeFingerprint};
 use plimsoll_domain::{RunId, RunState, SessionId, TodoList, Verdict};
 use plimsoll_policy::{resume, review};
-use plimsoll_store::{Durability, Project, journal, state_file};
+use plimsoll_store::state_file::{self, Seen};
+use plimsoll_store::{Durability, Project, journal};
 
 /// Plans the next iteration: its number, its session, its prompt. One that was planned and never ran, and one
 /// that only met a limit, is planned again under its own number. If everything open waits for an answer, nothing is planned
@@ -19,28 +20,29 @@ pub fn plan(
     session_id: Option<SessionId>,
 ) -> Result<RunState, StartError> {
     let no_run = || StartError::NoRun(project.root().display().to_string());
-    let before = state_file::load(project, Some(run_id))?.ok_or_else(no_run)?;
+    let seen = Seen::of(project, run_id)?.ok_or_else(no_run)?;
+    let before = seen.state();
     // Cancelled since it was looked at: its files are as the user left them.
     if before.lifecycle.is_over() {
-        return Ok(before);
+        return Ok(before.clone());
     }
-    let todo = backup::mend_todo(project, &before)?;
-    if let Some(over) = questions::end_if_nothing_is_free(project, &before, todo.as_ref())? {
+    let todo = backup::mend_todo(project, before)?;
+    if let Some(over) = questions::end_if_nothing_is_free(project, before, todo.as_ref())? {
         return Ok(over);
     }
-    memory::open_for(project, &before)?;
+    memory::open_for(project, before)?;
     // Before the lock is taken: no process waits for git while it holds the lock.
     let footing = evidence::footing(project);
     // The state before the prompt: a kill after it leaves an iteration that is planned and has no client, and that is
     // planned again under its own number with its checkpoint still active.
-    let state = state_file::update(project, Some(run_id), Durability::Durable, |state| {
+    let begin = |state: &mut RunState| {
         begin_iteration(state, todo.as_ref(), session_id, footing);
         state.clone()
-    })?
-    .ok_or_else(no_run)?;
+    };
+    let state = seen.update(project, Durability::Durable, begin)?.ok_or_else(no_run)?;
     // An agent may have made the repository only now.
     exclude_run_files(project.root(), if state.options.prompt_made { &["/PROMPT.md"] } else { &[] })?;
-    prompt::write(project, &state)?;
+    prompt::write_with(project, &state, todo.as_ref())?;
     // Consumed only once a prompt has carried it on.
     if state.context_checkpoint.active {
         state_file::update(project, Some(run_id), Durability::Lazy, |state| {
