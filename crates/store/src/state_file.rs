@@ -269,16 +269,16 @@ pub fn lock(project: &Project, timeout: Duration) -> Result<Lock, StoreError> {
 /// Writes the state of a new run; the caller holds the lock and has looked at the old one. What others keep
 /// in the document stays.
 pub fn create(project: &Project, state: &RunState) -> Result<(), StoreError> {
-    let text = disk::read(project.state())?.unwrap_or_default();
-    let mut loaded =
-        Loaded { state: state.clone(), text, repaired: None, copy_is_behind: false, is_overruled: false };
+    let old = disk::read(project.state())?.unwrap_or_default();
+    let state = RunState { revision: state.revision + 1, ..state.clone() };
     // The record before the state: a state whose run has no record is nobody's, so a kill in between
     // leaves only a record that no state names.
-    ledger::create(project, state)?;
-    let is_ours = |old: &RunState| holds_nothing_else(&loaded.text, old);
-    let old = RunState::from_text(&loaded.text).ok();
-    let fresh = if loaded.text.is_empty() || old.as_ref().is_some_and(is_ours) { state.text() } else { None };
-    write(project, &mut loaded, fresh, Durability::Durable)
+    ledger::create(project, &state)?;
+    let is_ours = |known: RunState| holds_nothing_else(&old, &known);
+    let is_ours = old.is_empty() || RunState::from_text(&old).is_ok_and(is_ours);
+    let text = if is_ours { state.text() } else { None };
+    let bytes = text.map_or_else(|| laid_over(&old, &state), String::into_bytes);
+    put(project, &bytes, Durability::Durable)
 }
 
 /// The copy of the state.
@@ -299,9 +299,13 @@ fn write(
     let bytes = text.map_or_else(|| laid_over(&loaded.text, &loaded.state), String::into_bytes);
     // A kill after the ledger leaves the file behind it: `load` goes by the ledger, and the next change writes both.
     ledger::note(project, &loaded.state)?;
-    disk::replace(project.state(), &bytes, durability)?;
+    put(project, &bytes, durability)
+}
+
+fn put(project: &Project, bytes: &[u8], durability: Durability) -> Result<(), StoreError> {
+    disk::replace(project.state(), bytes, durability)?;
     // A kill before the copy leaves it a revision behind, which `newest` sees and the next update makes up for.
-    write_copy(project, &bytes);
+    write_copy(project, bytes);
     Ok(())
 }
 

@@ -56,7 +56,7 @@ fn body(bytes: &[u8]) {
     let Ok(document) = serde_json::from_slice::<Value>(bytes) else { return };
     let Ok(claimed) = RunState::from_document(&document) else { return };
     let known = known();
-    let held = authority::held(&known, claimed.clone());
+    let held = authority::held(known.clone(), &claimed);
     // What starts a program, counts, or says when all is done.
     let authority = |state: &RunState| {
         let RunState { run_id, nonce, options, items, .. } = state.clone();
@@ -87,5 +87,5 @@ fn body(bytes: &[u8]) {
     assert!(held.lifecycle.status() != Status::Cancelled || claimed.lifecycle.status() == Status::Cancelled);
     // A run that has ended stays as it ended.
     let over = RunState { lifecycle: Lifecycle::of(Status::Completed), ..known };
-    assert_eq!(authority::held(&over, claimed).lifecycle.status(), Status::Completed);
+    assert_eq!(authority::held(over, &claimed).lifecycle.status(), Status::Completed);
 }

@@ -50,6 +50,7 @@ fn body(bytes: &[u8]) {
         return;
     }
     let Ok(state) = RunState::from_document(&document) else { return };
+    assert_read_as_serde_does(bytes, &state);
     let mut written = document.clone();
     state.write_into(&mut written);
     let again = RunState::from_document(&written).expect("what we wrote");
@@ -71,10 +72,27 @@ fn body(bytes: &[u8]) {
     merge(&mut laid_over, document.clone());
     assert_eq!(laid_over, document, "laid over itself");
     assert!(!state.is_owned_by(Some(&"".into()), Some(&"".into())) && !state.is_owned_by(None, None));
-    let _ = (state.vanished(), state.ticked_now(), state.item_in_hand());
+    let Items { todo_items, ever_done, known_items, .. } = &state.items;
+    let is_there = |item: &&String| todo_items.contains(item) || ever_done.contains(item);
+    let lost: Vec<&String> = known_items.iter().filter(|item| !is_there(item)).collect();
+    assert_eq!(state.vanished(), lost);
+    let _ = (state.ticked_now(), state.item_in_hand());
     if let Some(verdict) = state.lifecycle.last_verdict() {
         assert!(!verdict.marker().to_string().contains('\n'));
     }
+}
+
+/// Straight off a text as off its document, and without a history as with one.
+fn assert_read_as_serde_does(bytes: &[u8], state: &RunState) {
+    let by_serde = serde_json::from_slice::<RunState>(bytes).unwrap_or_else(|_| state.clone());
+    assert_eq!(RunState::from_text(bytes).as_ref().ok(), Some(&by_serde));
+    let without = RunState { context_history: Vec::new(), ..by_serde };
+    assert_eq!(RunState::from_text_without_history(bytes).as_ref().ok(), Some(&without));
+    let (text, ledger) = (state.text().expect("a text"), serde_json::to_string(state).expect("a ledger"));
+    let without = RunState { context_history: Vec::new(), ..state.clone() };
+    assert_eq!(RunState::from_text(text.as_bytes()).as_ref().ok(), Some(state));
+    assert_eq!(RunState::from_text_without_history(text.as_bytes()).as_ref().ok(), Some(&without));
+    assert_eq!(RunState::from_ledger_without_history(ledger.as_bytes()).as_ref().ok(), Some(&without));
 }
 
 fn known() -> Map<String, Value> {
