@@ -247,7 +247,10 @@ fn change_loaded<T>(
     let before = loaded.state.clone();
     let answer = change(&mut loaded.state);
     if loaded.state != before || loaded.repaired.is_some() || loaded.is_overruled {
-        let text = if holds_nothing_else(&loaded.text, &before) { loaded.state.text() } else { None };
+        let is_ours = holds_nothing_else(&loaded.text, &before)
+            // Then the state is not what was read off the text.
+            || loaded.is_overruled && holds_only_a_state(&loaded.text);
+        let text = if is_ours { loaded.state.text() } else { None };
         write(project, &mut loaded, text, durability)?;
     } else if loaded.copy_is_behind {
         // The last writer died before the copy, or it was refused: made up for here, without a new revision.
@@ -274,9 +277,7 @@ pub fn create(project: &Project, state: &RunState) -> Result<(), StoreError> {
     // The record before the state: a state whose run has no record is nobody's, so a kill in between
     // leaves only a record that no state names.
     ledger::create(project, &state)?;
-    let is_ours = |known: RunState| holds_nothing_else(&old, &known);
-    let is_ours = old.is_empty() || RunState::from_text(&old).is_ok_and(is_ours);
-    let text = if is_ours { state.text() } else { None };
+    let text = if old.is_empty() || holds_only_a_state(&old) { state.text() } else { None };
     let bytes = text.map_or_else(|| laid_over(&old, &state), String::into_bytes);
     put(project, &bytes, Durability::Durable)
 }
@@ -316,7 +317,12 @@ fn laid_over(text: &[u8], state: &RunState) -> Vec<u8> {
     pretty(&document)
 }
 
-/// True for a text that holds what we have written of a state and nothing else, as mostly: then there is nothing to lay the next
+/// True for a text that holds a state as we have written it and nothing else.
+fn holds_only_a_state(text: &[u8]) -> bool {
+    RunState::from_text(text).is_ok_and(|state| holds_nothing_else(text, &state))
+}
+
+/// True for a text that holds what we have written of this state and nothing else, as mostly: then there is nothing to lay the next
 /// one over.
 fn holds_nothing_else(text: &[u8], state: &RunState) -> bool {
     // Not compared by the standard library, which asks libc: musl compares a byte at a time.
@@ -526,6 +532,7 @@ impl Loaded {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_domain::limits::DayCost;
     use plimsoll_domain::state::WorkerOptions;
 
     fn project() -> (tempfile::TempDir, Project) {
@@ -798,6 +805,27 @@ mod tests {
         create(&project, &new).unwrap();
         let text = disk::read_text(project.state()).unwrap().unwrap();
         assert!(text.contains("\"mine\": 1") && text.contains("\"r2\""), "{text}");
+    }
+
+    #[test]
+    fn a_field_that_is_new_has_the_same_place_whether_or_not_a_kill_came_between_ledger_and_file() {
+        let (_folder, project) = project();
+        let before = disk::read(project.state()).unwrap().unwrap();
+        let spend = || {
+            let change = |state: &mut RunState| {
+                state.spent.cost_of_day = DayCost { day: "2026-01-07".to_owned(), usd: 0.5 };
+                state.iteration += 1;
+            };
+            update(&project, Some(&"r1".into()), Durability::Lazy, change).unwrap().unwrap();
+        };
+        spend();
+        for file in [project.state().to_owned(), copy_path(&project)] {
+            disk::replace(&file, &before, Durability::Lazy).unwrap();
+        }
+        spend();
+        let state = load(&project, None).unwrap().unwrap();
+        assert_eq!((state.iteration, state.revision), (3, 3));
+        assert_eq!(disk::read_text(project.state()).unwrap(), state.text());
     }
 
     #[test]
