@@ -110,7 +110,7 @@ pub fn item_in_hand<'a>(
 impl RunState {
     /// Reads the state off its text; `null` equals missing.
     pub fn from_text(text: &[u8]) -> Result<RunState, serde_json::Error> {
-        // Straight off the text takes a fifth of the time. What that refuses, such as a `null` or a field that is there twice,
+        // Straight off the text takes a third of the time. What that refuses, such as a `null` or a field that is there twice,
         // the document decides.
         // The letters are checked once for the whole text, not for each of its strings.
         match std::str::from_utf8(text).map(read::read) {

@@ -2,10 +2,9 @@
 //! fills them: three times the work, where a plan is long.
 
 use super::{HistoryEntry, IterationRecord, RunState};
-use serde::de::value::MapDeserializer;
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
-use serde::{Deserialize, forward_to_deserialize_any};
-use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use std::fmt;
 
 /// Reads a text, or refuses it although it may be a state: a `null`, a field that is there twice.
@@ -67,7 +66,7 @@ impl<'de> Visitor<'de> for Whole {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RunState, A::Error> {
-        let (mut long, mut short) = (Long::default(), Short(Vec::new()));
+        let (mut long, mut short) = (Long::default(), Map::new());
         while let Some(key) = map.next_key::<&'de str>()? {
             match key {
                 "todo_items" => take(&mut long.todo_items, &mut map)?,
@@ -76,10 +75,10 @@ impl<'de> Visitor<'de> for Whole {
                 "ever_done" => take(&mut long.ever_done, &mut map)?,
                 "context_history" => take(&mut long.context_history, &mut map)?,
                 "iteration_record" => take(&mut long.iteration_record, &mut map)?,
-                _ => short.0.push((key, map.next_value()?)),
+                _ => drop(short.insert(key.to_owned(), map.next_value()?)),
             }
         }
-        let mut state = short.state().map_err(A::Error::custom)?;
+        let mut state = RunState::deserialize(Value::Object(short)).map_err(A::Error::custom)?;
         state.items.todo_items = long.todo_items.unwrap_or_default();
         state.items.completed_items = long.completed_items.unwrap_or_default();
         state.items.known_items = long.known_items.unwrap_or_default();
@@ -97,47 +96,6 @@ fn take<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     match place.replace(map.next_value()?) {
         None => Ok(()),
         Some(_) => Err(A::Error::custom("the field is there twice")),
-    }
-}
-
-/// The short fields, not read yet.
-struct Short<'de>(Vec<(&'de str, &'de RawValue)>);
-
-impl<'de> Short<'de> {
-    fn state(mut self) -> serde_json::Result<RunState> {
-        let (options, at_start, lifecycle) = (self.group()?, self.group()?, self.group()?);
-        let (outcomes, items, spent) = (self.group()?, self.group()?, self.group()?);
-        // What is left are fields of the state itself, and others'.
-        let state: RunState = Deserialize::deserialize(MapDeserializer::new(self.0.into_iter()))?;
-        Ok(RunState { options, at_start, lifecycle, outcomes, items, spent, ..state })
-    }
-
-    /// A part of the state: takes its fields.
-    fn group<T: Deserialize<'de>>(&mut self) -> serde_json::Result<T> {
-        T::deserialize(self)
-    }
-}
-
-impl<'de> Deserializer<'de> for &mut Short<'de> {
-    type Error = serde_json::Error;
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> serde_json::Result<V::Value> {
-        let taken = self.0.extract_if(.., |(key, _)| fields.contains(key));
-        visitor.visit_map(MapDeserializer::new(taken))
-    }
-
-    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> serde_json::Result<V::Value> {
-        Err(Error::custom("a part of the state is a struct"))
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
-        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
     }
 }
 
