@@ -168,7 +168,18 @@ pub fn start_real(world: &mut World, tell: impl FnMut(&Turn<'_>) -> Step + Send 
     model
 }
 
-/// The same at the pace of a real model.
+/// The same with the real client in the sessions of these numbers, and the replayed one in the others.
+pub fn start_real_in(
+    sessions: &[u32],
+    world: &mut World,
+    tell: impl FnMut(&Turn<'_>) -> Step + Send + 'static,
+) -> ScriptedModel {
+    let model = start_real(world, tell);
+    world.use_real_client_in(sessions);
+    model
+}
+
+/// Starts a story for the real client, at the pace of a real model.
 pub fn play_real(
     world: &mut World,
     mut tell: impl FnMut(&Turn<'_>) -> Step + Send + 'static,

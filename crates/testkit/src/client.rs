@@ -41,12 +41,12 @@ pub fn claude_version(version: &str) -> PathBuf {
     program
 }
 
-/// Waits for the lock that lets parallel tests install only once; it is free again when the file is dropped.
-fn lock(path: &Path) -> File {
-    let file = File::create(path).expect("the lock file of the client can be made");
+/// Waits for the lock that lets parallel tests install or make something only once; it is free again when the file is dropped.
+pub(crate) fn lock(path: &Path) -> File {
+    let file = File::create(path).expect("the lock file can be made");
     let start = Instant::now();
     while FileExt::try_lock_exclusive(&file).is_err() {
-        let message = "another process has been installing the client for too long";
+        let message = "another process has held the lock for too long";
         assert!(start.elapsed() < INSTALL_LIMIT + Duration::from_secs(30), "{message}: {}", path.display());
         sleep(Duration::from_millis(100));
     }

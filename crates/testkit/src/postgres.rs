@@ -3,6 +3,8 @@
 //! They refuse to run as root, so root starts them as the user `postgres`, whom Debian's package makes. They end with the test,
 //! also when it is killed: the system tells them that their parent is gone.
 
+mod cluster;
+
 use crate::{tool, workspace_root};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use std::fs;
@@ -75,10 +77,7 @@ impl Postgres {
         if let Some(size) = setup.disk_megabytes {
             mount(&data, size, user.as_ref());
         }
-        let mut init = command(user.as_ref(), &programs.join("initdb"), folder.path());
-        init.arg("-D").arg(&data).args(["-U", ROLE, "-A", "scram-sha-256", "--no-sync", "-E", "UTF8"]);
-        init.arg("--locale=C").arg("--pwfile").arg(&password);
-        tool::run(&mut init, LIMIT).unwrap_or_else(|error| panic!("initdb: {error}"));
+        cluster::lay_out(&programs, user.as_ref(), folder.path());
         // Another server may take a port that was free a moment ago.
         for _ in 0..5 {
             let port = free_port();

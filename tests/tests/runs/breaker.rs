@@ -1,7 +1,6 @@
 //! The circuit breaker with the real client: what counts as progress, which trouble opens it after how many
 //! sessions, and how a person closes it.
 
-use plimsoll_testkit::client::claude;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::{Finished, World};
@@ -392,13 +391,10 @@ fn three_empty_replies_open_it() {
     });
 }
 
-/// The real client in its first session; from then on it ends before it begins, and says why.
+/// The client in its first session; from then on it ends before it begins, and says why.
 fn client_that_breaks(world: &World) -> String {
-    let real = claude().display().to_string();
-    let script = format!(
-        "#!/bin/sh\n[ \"$1\" = --version ] && exec '{real}' --version\necho x >> ~/starts\n[ $(wc -l < ~/starts) -gt 1 ] && {{ echo 'cannot load the native module' >&2; exit 1; }}\nexec '{real}' \"$@\"\n"
-    );
-    let path = home_file(world, "client.sh", &script);
+    let script = "#!/bin/sh\n[ \"$1\" = --version ] && exec claude --version\necho x >> ~/starts\n[ $(wc -l < ~/starts) -gt 1 ] && { echo 'cannot load the native module' >&2; exit 1; }\nexec claude \"$@\"\n";
+    let path = home_file(world, "client.sh", script);
     world.command("chmod", &["+x", &path]).run().expect_success();
     path
 }

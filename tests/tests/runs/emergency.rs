@@ -4,7 +4,7 @@ use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, reply, run, start_real, world,
+    ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, reply, run, start_real_in, world,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -92,7 +92,7 @@ fn processes(world: &World) -> String {
 #[test]
 fn a_model_that_ignores_the_request_to_wrap_up_is_ended_after_the_grace() {
     let mut world = world(ITEMS);
-    let model = start_real(&mut world, |turn| {
+    let model = start_real_in(&[2], &mut world, |turn| {
         let step = match (turn.iteration, turn.step) {
             (2, 0) => Step::bash(FIRST_HALF).usage(680_000),
             (2, 1) => Step::bash("echo looking").usage(870_000),
@@ -135,7 +135,7 @@ fn a_model_that_ignores_the_request_to_wrap_up_is_ended_after_the_grace() {
 #[test]
 fn a_jump_from_60_to_97_percent_ends_the_session_in_the_batch_of_that_message() {
     let mut world = world(ITEMS);
-    let model = start_real(&mut world, |turn| {
+    let model = start_real_in(&[2], &mut world, |turn| {
         let step = match (turn.iteration, turn.step) {
             (2, 0) => Step::bash("echo reading").usage(600_000),
             (2, 1) => Step::bash(FIRST_HALF).usage(970_000),
@@ -175,7 +175,7 @@ fn a_jump_from_60_to_97_percent_ends_the_session_in_the_batch_of_that_message() 
 fn a_background_shell_does_not_keep_an_ended_client_alive() {
     let mut world = world(ITEMS);
     world.write(".claude/plimsoll.json", "{\"end_wait_seconds\": 3}\n");
-    let model = start_real(&mut world, |turn| {
+    let model = start_real_in(&[2], &mut world, |turn| {
         let sleeper = json!({"command": "sleep 300.4321", "description": "x", "run_in_background": true});
         let step = match (turn.iteration, turn.step) {
             (2, 0) => Step::default().tool("Bash", sleeper).usage(600_000),

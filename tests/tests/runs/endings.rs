@@ -1,13 +1,15 @@
-//! Every way in which `claude -p` (2.1.329) was seen to end, and what the run does next.
+//! Every way in which `claude -p` (2.1.329) was seen to end, and what the run does next. The session that ends so is the real
+//! client's; the one that goes on after it is replayed.
 
 use plimsoll_domain::Exit;
 use plimsoll_policy::session_ending::session_ending;
 use plimsoll_protocol::result::RunResult;
+use plimsoll_testkit::client::CLIENT_VERSION;
 use plimsoll_testkit::fixtures;
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::{Finished, Running, World};
-use plimsoll_tests::{LIFELIKE, events, honest, journal, side_by_side, start_real, world};
+use plimsoll_tests::{LIFELIKE, events, honest, journal, side_by_side, start_real_in, world};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -43,8 +45,13 @@ fn odd(steps: Vec<Step>) -> (World, ScriptedModel) {
 
 fn odd_as(tell: impl FnMut(&Turn<'_>) -> Step + Send + 'static) -> (World, ScriptedModel) {
     let mut world = world(PLAN);
-    let model = start_real(&mut world, tell);
+    let model = start_real_in(&[1], &mut world, tell);
     (world, model)
+}
+
+/// All sessions are the real client's: what these worlds say to it was not recorded.
+fn real_to_the_end(world: &mut World) {
+    world.use_client(CLIENT_VERSION);
 }
 
 fn begin(world: &World, ours: &[&str], client: &[&str]) -> Running {
@@ -161,6 +168,7 @@ fn a_session_that_ends_its_turn_or_is_stopped_by_our_hook_is_followed_by_the_nex
 #[test]
 fn a_client_blocked_by_a_full_window_is_followed_by_a_fresh_one() {
     let (mut world, model) = odd(vec![change().usage(178_000), Step::text("never asked for")]);
+    real_to_the_end(&mut world);
     world.set_env("DISABLE_AUTO_COMPACT", "1");
     world.write(".claude/plimsoll.json", TAKEN_FOR_LARGER);
     let finished = run(&world, &[], &SONNET);
@@ -170,7 +178,8 @@ fn a_client_blocked_by_a_full_window_is_followed_by_a_fresh_one() {
 
 #[test]
 fn a_window_that_fills_up_again_after_each_compaction_is_followed_by_a_fresh_one() {
-    let (world, model) = odd(vec![change().usage(168_000), Step::bash("echo on").usage(168_000)]);
+    let (mut world, model) = odd(vec![change().usage(168_000), Step::bash("echo on").usage(168_000)]);
+    real_to_the_end(&mut world);
     world.write(".claude/plimsoll.json", TAKEN_FOR_LARGER);
     let finished = run(&world, &[], &SONNET);
     let first = "1 window_full: rapid_refill_breaker → RALPH_CONTINUE|checkpoint";
@@ -185,6 +194,7 @@ fn a_prompt_that_is_too_long_is_followed_by_a_fresh_session() {
         "1 window_full: prompt_too_long → RALPH_CONTINUE|next|the window was full (prompt_too_long)";
     assert_each_goes_on(vec![(vec![too_long()], at_once)]);
     let (mut world, model) = odd(vec![change(), too_long()]);
+    real_to_the_end(&mut world);
     world.set_env("DISABLE_AUTO_COMPACT", "1");
     let finished = run(&world, &[], &OPUS);
     assert_goes_on(&world, &model, &finished, "1 window_full: prompt_too_long → RALPH_CONTINUE|checkpoint");
@@ -194,16 +204,17 @@ fn a_prompt_that_is_too_long_is_followed_by_a_fresh_session() {
 
 #[test]
 fn a_session_that_runs_into_a_bound_of_the_client_is_followed_by_the_next() {
-    for (bound, price, first) in [
+    let cases = [
         (["--max-turns", "2"], 0, "1 client_limit: --max-turns → RALPH_CONTINUE|checkpoint"),
         // Mostly the client does not even run the tool of the message that was too dear. Where it was quick with that, its hooks
         // reach L2.
         (["--max-budget-usd", "1"], 600_000, "1 client_limit: --max-budget-usd → RALPH_CONTINUE|"),
-    ] {
-        let (world, model) = odd(vec![change().usage_parts(price, 0, 0), Step::bash("echo on")]);
-        let finished = run(&world, &[], &[OPUS, bound].concat());
+    ];
+    side_by_side(&cases, |(bound, price, first)| {
+        let (world, model) = odd(vec![change().usage_parts(*price, 0, 0), Step::bash("echo on")]);
+        let finished = run(&world, &[], &[OPUS, *bound].concat());
         assert_goes_on(&world, &model, &finished, first);
-    }
+    });
 }
 
 // ---- what the API answers ----
@@ -257,7 +268,7 @@ fn an_answer_that_is_too_long_or_refused_is_the_trouble_of_that_session_alone() 
 fn a_network_that_is_lost_in_the_middle_pauses_the_run() {
     let doomed =
         ScriptedModel::steps(vec![Step::bash(format!("{CHANGE} && sleep 2")), Step::text("never heard")]);
-    let (world, model) = behind(&format!("ANTHROPIC_BASE_URL={} exec claude \"$@\"", doomed.url()));
+    let (world, model) = behind(&format!("ANTHROPIC_BASE_URL={} exec claude \"$@\"", doomed.url()), &[1]);
     let run = begin_behind(&world, &[]);
     world.wait_until(|| world.read("src/dates.txt").contains("changed"), "the change");
     drop(doomed);
@@ -271,11 +282,11 @@ fn a_network_that_is_lost_in_the_middle_pauses_the_run() {
 fn a_client_that_is_interrupted_by_a_person_pauses_the_run_for_that_person() {
     let in_a_tool = vec![Step::bash(format!("{CHANGE} && sleep 30"))];
     let in_the_answer = vec![change(), Step::text("late").delay(Duration::from_secs(30))];
-    for (steps, asked) in [(in_a_tool, 1), (in_the_answer, 2)] {
-        let (world, model) = odd(steps);
+    side_by_side(&[(in_a_tool, 1), (in_the_answer, 2)], |(steps, asked)| {
+        let (world, model) = odd(steps.clone());
         let run = begin(&world, &[], &OPUS);
         let is_the_moment =
-            || model.main_requests().len() == asked && world.read("src/dates.txt").contains("changed");
+            || model.main_requests().len() == *asked && world.read("src/dates.txt").contains("changed");
         world.wait_until(is_the_moment, "the moment to interrupt");
         let pid = world.json(STATE)["iteration_record"]["pid"].to_string();
         world.command("/bin/kill", &["-INT", &pid]).run().expect_success();
@@ -284,7 +295,7 @@ fn a_client_that_is_interrupted_by_a_person_pauses_the_run_for_that_person() {
         assert_eq!(told(&world), ["1 interrupted: - → RALPH_PAUSE|-|interrupted"], "{finished:#?}");
         assert_eq!(world.json(STATE)["status"], "paused");
         assert_goes_on(&world, &model, &resume(&world), "1 interrupted: - → RALPH_PAUSE|-|interrupted");
-    }
+    });
 }
 
 #[test]
@@ -406,7 +417,7 @@ fn a_tool_that_is_silent_longer_than_its_own_timeout_is_ended_and_named() {
 
 #[test]
 fn a_silent_client_that_will_not_end_is_killed() {
-    let (world, model) = behind("trap '' TERM INT; begin; while :; do sleep 1; done");
+    let (world, model) = behind("trap '' TERM INT; begin; while :; do sleep 1; done", &[]);
     let finished = begin_behind(&world, &["--idle-timeout", "4s"]).wait(LIMIT);
     let first = "1 silent: no output for 4 s → RALPH_CONTINUE|next|the client was silent (no output for 4 s)";
     assert_goes_on(&world, &model, &finished, first);
@@ -463,8 +474,9 @@ fn a_client_that_lives_on_for_a_task_or_a_wakeup_is_ended_after_the_wait() {
 
 // ---- a stand-in for the client: what the real one does not do on demand ----
 
-/// A world whose run takes this script for its first session, and the real client for the others.
-fn behind(first_session: &str) -> (World, ScriptedModel) {
+/// A world whose run takes this script for its first session, and a replay for the others; of those that begin by the
+/// client's name these are the real client's.
+fn behind(first_session: &str, real: &[u32]) -> (World, ScriptedModel) {
     const SCRIPT: &str = r#"#!/bin/sh
 if [ "$1" = --version ] || ! mkdir "$HOME/begun" 2> /dev/null; then exec claude "$@"; fi
 for word; do
@@ -477,7 +489,8 @@ begin() {
     echo '{"type":"system","subtype":"init","model":"claude-opus-5-5","claude_code_version":"2.1.329"}'
 }
 "#;
-    let (world, model) = odd_as(|turn| honest(turn).delay(LIFELIKE));
+    let mut world = world(PLAN);
+    let model = start_real_in(real, &mut world, |turn| honest(turn).delay(LIFELIKE));
     let path = world.home().join("stand-in");
     world.write(&path, &format!("{SCRIPT}{first_session}\n"));
     world.command("/bin/chmod", &["+x", &path.display().to_string()]).run().expect_success();
@@ -509,7 +522,7 @@ fn neither_the_exit_status_nor_the_word_success_proves_anything() {
         ),
     ];
     side_by_side(&cases, |(script, last, first)| {
-        let (world, model) = behind(&format!("{script}; {last}"));
+        let (world, model) = behind(&format!("{script}; {last}"), &[]);
         let finished = begin_behind(&world, &[]).wait(LIMIT);
         assert_goes_on(&world, &model, &finished, first);
     });

@@ -1,7 +1,6 @@
 //! What a night meets beside the work itself: a client that is being updated, a lock that is held, a repository
 //! made anew, a list that is emptied, endings that leave the user's own changes alone.
 
-use plimsoll_testkit::client::claude;
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::Turn;
 use plimsoll_testkit::world::World;
@@ -39,7 +38,7 @@ mv ~/old.sh ~/client.sh
 #[test]
 fn a_client_that_is_gone_for_a_moment_does_not_end_the_night() {
     let mut world = world(ITEMS);
-    let client = script(&world, "client.sh", &format!("#!/bin/sh\nexec '{}' \"$@\"\n", claude().display()));
+    let client = script(&world, "client.sh", "#!/bin/sh\nexec claude \"$@\"\n");
     script(&world, "update.sh", UPDATE);
     let _model = start(&mut world, |turn| {
         match (turn.iteration, turn.step) {
@@ -61,11 +60,8 @@ fn a_client_that_is_gone_for_a_moment_does_not_end_the_night() {
 fn a_fault_at_the_first_step_is_told_at_once_and_leaves_the_run_paused_with_the_reason() {
     let mut world = world(ITEMS);
     let _model = start(&mut world, honest);
-    let text = format!(
-        "#!/bin/sh\n[ \"$1\" = --version ] && {{ rm ~/client.sh; exec '{}' --version; }}\nexit 9\n",
-        claude().display()
-    );
-    let client = script(&world, "client.sh", &text);
+    let text = "#!/bin/sh\n[ \"$1\" = --version ] && { rm ~/client.sh; exec claude --version; }\nexit 9\n";
+    let client = script(&world, "client.sh", text);
     let finished = run(&world, &["--client", &client]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
     let state = world.json(STATE);
@@ -73,9 +69,8 @@ fn a_fault_at_the_first_step_is_told_at_once_and_leaves_the_run_paused_with_the_
     assert!(state["last_verdict"]["reason"].as_str().is_some_and(|reason| reason.contains("client.sh")));
     let status = world.plimsoll(&["status"]).run();
     assert!(status.stdout.contains("fix the cause, then: plimsoll run --resume"), "{}", status.stdout);
-    let real = claude().display().to_string();
     let resumed =
-        world.plimsoll(&["run", "--resume", "--client", &real]).timeout(Duration::from_secs(60)).run();
+        world.plimsoll(&["run", "--resume", "--client", "claude"]).timeout(Duration::from_secs(60)).run();
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
 }
 

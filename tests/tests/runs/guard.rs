@@ -2,7 +2,7 @@
 
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::{ITEMS, events, honest, journal, run, start, start_real, world};
+use plimsoll_tests::{ITEMS, events, honest, journal, run, start, start_real, start_real_in, world};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -327,7 +327,7 @@ fn a_client_of_the_classic_era_works_in_the_loop() {
 #[test]
 fn a_client_that_never_begins_ends_the_run_with_its_own_words() {
     let mut world = world(ITEMS);
-    let model = start_real(&mut world, honest);
+    let model = start_real_in(&[1], &mut world, honest);
     let finished = world.plimsoll(&["run", "--objective", "Do it.", "--", "--no-such-option"]).run();
     assert_eq!(finished.code, Some(5), "{finished:#?}");
     assert!(

@@ -3,8 +3,8 @@
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, events, honest, journal, markers, quota, resume, run, start, start_real, subscribed,
-    usage_limit, world,
+    ITEMS, LIFELIKE, events, honest, journal, markers, quota, resume, run, start, start_real, start_real_in,
+    subscribed, usage_limit, world,
 };
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,7 +36,7 @@ fn status_and_iteration(world: &World) -> (String, u64) {
 fn a_usage_limit_waits_for_its_reset_and_goes_on_by_itself_with_the_same_iteration() {
     let mut world = subscribed(ITEMS);
     let reset = Reset::default();
-    let model = start_real(&mut world, {
+    let model = start_real_in(&[2], &mut world, {
         let reset = reset.clone();
         move |turn| match turn.iteration {
             2 if in_seconds(0) < reset.at() => usage_limit(reset.at()),
@@ -68,7 +68,7 @@ fn a_run_that_is_killed_while_it_waits_waits_on_when_it_is_resumed() {
     let mut world = subscribed(ITEMS);
     let reset = Reset::default();
     let asked = Arc::new(AtomicUsize::new(0));
-    let _model = start_real(&mut world, {
+    let _model = start_real_in(&[1], &mut world, {
         let asked = Arc::clone(&asked);
         move |turn| {
             if in_seconds(0) < reset.at() {
@@ -151,7 +151,7 @@ fn cost(world: &World) -> f64 {
 #[test]
 fn money_ends_the_run_and_more_of_it_opens_it_again() {
     let mut world = world(ITEMS);
-    let _model = start_real(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    let _model = start_real_in(&[1], &mut world, |turn| honest(turn).delay(LIFELIKE));
     let finished = run(&world, &["--max-cost", "0.001"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     let state = world.json(STATE);
@@ -178,7 +178,8 @@ fn ledger(world: &World) -> std::path::PathBuf {
 #[test]
 fn what_a_day_may_cost_is_counted_over_all_runs_and_waits_for_the_next_day() {
     let mut world = world("- [ ] Item one\n");
-    let model = start_real(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    // The first run takes two; the third is the one that has little left.
+    let model = start_real_in(&[1, 3], &mut world, |turn| honest(turn).delay(LIFELIKE));
     run(&world, &["--max-cost-per-day", "50"]).expect_success();
     let (first, spent) = (ledger(&world), cost(&world));
     assert!(spent > 0.012, "{spent}");
@@ -279,7 +280,7 @@ fn the_deadline_ends_a_session_at_work_and_keeps_what_it_did() {
 fn a_share_of_the_quota_holds_the_run_until_the_quota_begins_anew() {
     let mut world = subscribed(ITEMS);
     let reset = Reset::default();
-    let _model = start_real(&mut world, move |turn| {
+    let _model = start_real_in(&[1], &mut world, move |turn| {
         let resets_at = reset.at();
         let used = if in_seconds(0) < resets_at { 0.83 } else { 0.04 };
         quota(honest(turn), "allowed", used, if used > 0.5 { resets_at } else { resets_at + 18_000 })
@@ -302,8 +303,9 @@ fn a_share_of_the_quota_holds_the_run_until_the_quota_begins_anew() {
 fn a_larger_share_opens_a_run_that_waits_for_its_quota() {
     let mut world = subscribed(ITEMS);
     let resets_at = in_seconds(7_200);
-    let _model =
-        start_real(&mut world, move |turn| quota(honest(turn), "allowed", 0.83, resets_at).delay(LIFELIKE));
+    let _model = start_real_in(&[1], &mut world, move |turn| {
+        quota(honest(turn), "allowed", 0.83, resets_at).delay(LIFELIKE)
+    });
     let held = run(&world, &["--stop-at-limit", "80", "--no-wait"]);
     assert_eq!(held.code, Some(6), "{held:?}");
     assert_eq!(resume(&world, &["--no-wait"]).code, Some(6), "it waits on");

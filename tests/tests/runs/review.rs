@@ -259,6 +259,8 @@ fn with_the_real_client_the_reviewer_can_only_read() {
             }
         }
     });
+    // Every other session is a review.
+    world.use_real_client_in(&[2, 4]);
     let finished = run(&world, &["--review", "item", "--max-iterations", "3"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let requests = model.main_requests();

@@ -3,7 +3,9 @@
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::story::tick;
 use plimsoll_testkit::world::{Running, World};
-use plimsoll_tests::{ITEMS, events, honest, installed, journal, resume, run, start, start_real, world};
+use plimsoll_tests::{
+    ITEMS, events, honest, installed, journal, resume, run, start, start_real, start_real_in, world,
+};
 use serde_json::json;
 use std::time::Duration;
 
@@ -293,7 +295,7 @@ fn behind(text: &str, words: &str) -> String {
 #[test]
 fn a_refused_tool_ends_with_the_whole_command_that_goes_on() {
     let mut world = world("# Plan\n\n- [ ] Item one\n");
-    let _model = start_real(&mut world, worker);
+    let _model = start_real_in(&[1, 2, 3], &mut world, worker);
     let prompt = "Say 'it'.";
     let arguments = ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--allowedTools", "Read"];
     let extra = ["--append-system-prompt", prompt];
@@ -320,7 +322,7 @@ fn a_refused_tool_ends_with_the_whole_command_that_goes_on() {
 #[test]
 fn a_run_that_stops_for_another_reason_says_apart_how_to_allow_what_was_refused() {
     let mut world = world("# Plan\n\n- [ ] Item one\n");
-    let _model = start_real(&mut world, worker);
+    let _model = start_real_in(&[1], &mut world, worker);
     let arguments = ["run", "--objective", "Do the plan.", "--max-iterations", "1", "--", "--model", "opus"];
     let finished = world.plimsoll(&arguments).run();
     assert_eq!(finished.code, Some(3), "{finished:?}");

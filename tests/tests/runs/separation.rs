@@ -3,7 +3,7 @@
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::story::{Turn, story, tick};
 use plimsoll_testkit::world::{Running, World};
-use plimsoll_tests::{ITEMS, LIFELIKE, events, honest, journal, markers, run, start_real, world};
+use plimsoll_tests::{ITEMS, LIFELIKE, events, honest, journal, markers, run, start_real_in, world};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -53,6 +53,8 @@ fn two_projects_run_at_the_same_time_with_one_home() {
     let present = Arc::new(AtomicUsize::new(0));
     let (here, there) = (sociable(&present), sociable(&present));
     world.use_model(&here);
+    // The first session of each.
+    world.use_real_client_in(&[1, 2]);
     let runs = [spawn_run(&world, &world.project(), &here), spawn_run(&world, &other, &there)];
     for running in runs {
         running.wait(Duration::from_secs(120)).expect_success();
@@ -90,7 +92,7 @@ fn an_ordinary_session_in_the_same_project_is_advised_and_never_touches_the_run(
     let mut world = world(ITEMS);
     world.plimsoll(&["init", "--local"]).run().expect_success();
     let (working, go_on) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    let model = start_real(&mut world, {
+    let model = start_real_in(&[2, 3], &mut world, {
         let (working, go_on) = (Arc::clone(&working), Arc::clone(&go_on));
         move |turn| {
             if (turn.iteration, turn.step) == (2, 0) {
@@ -173,7 +175,7 @@ fn is_nested(turn: &Turn<'_>) -> bool {
 fn a_nested_session_that_inherits_the_runs_id_does_not_act_on_its_state() {
     let mut world = world(ITEMS);
     world.plimsoll(&["init", "--local"]).run().expect_success();
-    let model = start_real(&mut world, {
+    let model = start_real_in(&[2, 3, 4], &mut world, {
         let mut promise = String::new();
         move |turn| {
             if !turn.promise.is_empty() {

@@ -3,7 +3,7 @@
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{LIFELIKE, events, first_request_of, journal, run, start, start_real, world};
+use plimsoll_tests::{LIFELIKE, events, first_request_of, journal, run, start, start_real_in, world};
 use serde_json::json;
 
 const STATE: &str = ".claude/ralph-state.json";
@@ -43,7 +43,7 @@ fn assert_done_once(world: &World, sessions: u64) {
 #[test]
 fn a_session_stops_at_a_commit_where_its_next_step_would_not_fit_below_l2() {
     let mut world = world("- [ ] Item one\n");
-    let model = start_real(&mut world, |turn| {
+    let model = start_real_in(&[1], &mut world, |turn| {
         three_parts(turn, |turn| {
             // It obeys, and leaves what it was not asked to commit.
             match turn.step {

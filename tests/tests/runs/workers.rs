@@ -6,7 +6,8 @@ use plimsoll_testkit::story::Turn;
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::{Finished, Running, World};
 use plimsoll_tests::{
-    events, journal, play_real, side_by_side, start, start_real, subscribed, usage_limit, world,
+    events, journal, play_real, side_by_side, start, start_real, start_real_in, subscribed, usage_limit,
+    world,
 };
 use serde_json::Value;
 use std::path::PathBuf;
@@ -576,7 +577,7 @@ fn a_second_run_is_refused_a_limit_pauses_all_and_the_users_branch_gets_everythi
     world.git(&["commit", "-qm", "Ignore"]);
     world.write(".env", "PORT=1\n");
     let mut is_limited = false;
-    let model = start_real(&mut world, move |turn| {
+    let model = start_real_in(&[1, 2], &mut world, move |turn| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
         if !std::mem::replace(&mut is_limited, true) {
             return usage_limit(now.as_secs() + 4);

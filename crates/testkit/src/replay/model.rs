@@ -25,7 +25,7 @@ pub(super) enum Reply {
 }
 
 /// Asks once.
-pub(super) fn ask(base: &str, body: &Value, is_ending: &dyn Fn() -> bool) -> Recorded<Reply> {
+pub(super) fn ask(base: &str, session: &str, body: &Value, is_ending: &dyn Fn() -> bool) -> Recorded<Reply> {
     let Some(address) = base.strip_prefix("http://") else {
         return not_recorded(format!("the model at {base}"));
     };
@@ -34,7 +34,7 @@ pub(super) fn ask(base: &str, body: &Value, is_ending: &dyn Fn() -> bool) -> Rec
     let key = std::env::var("ANTHROPIC_API_KEY").unwrap_or_default();
     let head = format!(
         "POST /v1/messages?beta=true HTTP/1.1\r\nhost: {address}\r\nuser-agent: claude-cli/{} (external, sdk-cli)\r\n\
-         anthropic-version: 2023-06-01\r\nx-app: cli\r\nx-api-key: {key}\r\ncontent-type: application/json\r\n\
+         anthropic-version: 2023-06-01\r\nx-app: cli\r\nx-api-key: {key}\r\nx-claude-code-session-id: {session}\r\ncontent-type: application/json\r\n\
          content-length: {}\r\nconnection: close\r\n\r\n",
         crate::client::CLIENT_VERSION,
         body.len()

@@ -27,8 +27,18 @@ pub(super) struct Settings {
 }
 
 /// Of the settings, what was recorded; a key that is not listed has its own recording to make.
-const KNOWN: [&str; 8] =
-    ["$schema", "hooks", "env", "statusLine", "permissions", "model", "disableAllHooks", "sandbox"];
+const KNOWN: [&str; 9] = [
+    "$schema",
+    "hooks",
+    "env",
+    "statusLine",
+    "permissions",
+    "model",
+    "disableAllHooks",
+    "sandbox",
+    // The real client notes so in the user's file what `bypassPermissionsModeAccepted` told it.
+    "skipDangerousModePermissionPrompt",
+];
 
 impl Settings {
     pub(super) fn read(home: &Path, project: &Path, given: Option<&str>) -> Recorded<Settings> {

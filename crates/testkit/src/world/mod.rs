@@ -1,13 +1,13 @@
 //! One test's own world: a home, a project, an environment, and nothing of the computer's user.
 
+mod clients;
 mod launch;
 mod leftovers;
 
 pub use launch::{Finished, Launch, Running};
 
-use crate::client::{CLIENT_VERSION, claude, claude_version, search_path};
+use crate::client::{CLIENT_VERSION, search_path};
 use crate::places::bin_dir;
-use crate::scripted_model::ScriptedModel;
 use serde_json::{Value, json};
 use std::fmt::Display;
 use std::fs;
@@ -138,9 +138,7 @@ impl World {
     }
 
     fn first_commit(&self, project: &Path) {
-        self.git_in(project, &["init", "--quiet", "-b", "main"]);
-        self.git_in(project, &["config", "user.name", "Test"]);
-        self.git_in(project, &["config", "user.email", "test@example.invalid"]);
+        empty_repository(&project.join(".git"));
         write(&project.join("README.md"), "A project.\n");
         self.git_in(project, &["add", "README.md"]);
         self.git_in(project, &["commit", "--quiet", "-m", "First commit"]);
@@ -212,56 +210,11 @@ impl World {
     }
 
     fn git_in(&self, project: &Path, args: &[&str]) -> String {
-        let finished = Launch::new("git", args, project.to_path_buf(), self.env_with(&[])).run();
+        // It would start another git to look whether there is something to tidy up.
+        let args = [&["-c", "maintenance.auto=false"], args].concat();
+        let finished = Launch::new("git", &args, project.to_path_buf(), self.env_with(&[])).run();
         assert_eq!(finished.code, Some(0), "git {args:?} failed: {}", finished.stderr);
         finished.stdout.trim_end().to_owned()
-    }
-
-    /// Points the client at this model, and puts the client on the PATH.
-    pub fn use_model(&mut self, model: &ScriptedModel) {
-        self.with_client = true;
-        self.set_env("ANTHROPIC_BASE_URL", model.url());
-        if !self.users_settings().exists() {
-            self.write_user_settings(&json!({}));
-        }
-    }
-
-    /// Takes another version of the client instead of the pinned one, and puts it on the PATH.
-    pub fn use_client(&mut self, version: &str) {
-        self.with_client = true;
-        self.client = Some(if version == CLIENT_VERSION { claude() } else { claude_version(version) });
-    }
-
-    /// Takes the replayed client instead of the real one, and puts it on the PATH; with `PLIMSOLL_REAL_CLIENT` set, the
-    /// real one all the same.
-    #[cfg(feature = "replay")]
-    pub fn use_replay(&mut self) {
-        self.with_client = true;
-        self.set_env(crate::replay::REFUSALS, self.refusals().display().to_string());
-        if std::env::var_os("PLIMSOLL_REAL_CLIENT").is_some() {
-            return;
-        }
-        let program = self.root.join("client/claude");
-        let made = fs::create_dir_all(self.root.join("client"))
-            .and_then(|()| std::os::unix::fs::symlink(crate::places::replayed_client(), &program));
-        assert!(made.is_ok() || program.exists(), "cannot make {}: {made:?}", program.display());
-        self.client = Some(program);
-    }
-
-    /// What the replayed client was asked for that was never recorded; to be looked at once.
-    #[cfg(feature = "replay")]
-    pub fn take_refusals(&self) -> String {
-        let text = fs::read_to_string(self.refusals()).unwrap_or_default();
-        let _ = fs::remove_file(self.refusals());
-        text
-    }
-
-    fn refusals(&self) -> PathBuf {
-        self.root.join("refusals.txt")
-    }
-
-    fn client(&self) -> PathBuf {
-        self.client.clone().unwrap_or_else(claude)
     }
 
     /// Sets a variable for everything started from now on.
@@ -374,6 +327,18 @@ fn first_client_file() -> Value {
         "customApiKeyResponses": { "approved": [&API_KEY[API_KEY.len() - 20..]], "rejected": [] },
         "projects": {},
     })
+}
+
+/// What `git init -b main` makes, and who commits: nearly every test begins with it.
+fn empty_repository(folder: &Path) {
+    for name in ["hooks", "objects/info", "objects/pack", "refs/heads", "refs/tags"] {
+        fs::create_dir_all(folder.join(name)).expect("the temporary folder is writable");
+    }
+    write(&folder.join("HEAD"), "ref: refs/heads/main\n");
+    write(&folder.join("info/exclude"), "");
+    let config = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n\
+                  [user]\n\tname = Test\n\temail = test@example.invalid\n";
+    write(&folder.join("config"), config);
 }
 
 fn collect_transcripts(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -31,7 +31,8 @@ impl Session {
         loop {
             let start = Instant::now();
             let signal = Arc::clone(&self.signal);
-            let reply = model::ask(&base, &body, &|| signal.load(Ordering::SeqCst) != 0)?;
+            let reply =
+                model::ask(&base, &self.place.session, &body, &|| signal.load(Ordering::SeqCst) != 0)?;
             self.waited += start.elapsed();
             match reply {
                 Reply::Interrupted => return Ok(Err(End::Interrupted("aborted_streaming"))),
