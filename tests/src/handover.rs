@@ -1,4 +1,4 @@
-//! Harder nights, played with the real client: what each session was told by the one before, scored.
+//! Harder nights: what each session was told by the one before, scored.
 
 use plimsoll_testkit::handover::{ByPerson, Folder, Handover, Morning, Resume, Style, Work};
 use plimsoll_testkit::night::Dice;
@@ -36,13 +36,24 @@ pub struct Outcome {
     pub last_words: String,
 }
 
-/// Plays the night of a seed, of so many sessions at most; `programs` is how the outcome calls what it was played with.
+/// Plays the night of a seed with the real client, of so many sessions at most; `programs` is how the outcome calls what it was
+/// played with.
 pub fn play(seed: u64, programs: &str, sessions: u32) -> Outcome {
+    play_in(seed, programs, sessions, |_| ())
+}
+
+/// The same with the replayed client.
+pub fn replay(seed: u64, programs: &str, sessions: u32) -> Outcome {
+    play_in(seed, programs, sessions, |world| world.use_real_client_in(&[]))
+}
+
+fn play_in(seed: u64, programs: &str, sessions: u32, prepare: impl Fn(&mut World)) -> Outcome {
     let dice = Dice::new(seed);
     let (style, work) = (Style::new(dice), Work::new(dice));
     let mut world = lay_out(&style, &work);
     let (model, handover) = Handover::start(work, style, world.project(), dice);
     world.use_model(&model);
+    prepare(&mut world);
     let start = Instant::now();
     let finished = if style.people {
         with_people(&world, &style, sessions, &handover, dice)

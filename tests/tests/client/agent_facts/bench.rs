@@ -188,11 +188,16 @@ impl Bench {
 
     /// What the session was told of its first call of the Agent tool: the text, and whether it is an error.
     pub(crate) fn handed_back(&self) -> (String, bool) {
+        self.handed_back_by(0)
+    }
+
+    /// The same of its call of this number.
+    pub(crate) fn handed_back_by(&self, number: usize) -> (String, bool) {
         let last = self.model.main_requests().pop().expect("the session goes on");
         let messages = last.body["messages"].as_array().expect("messages");
-        let mut blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
-        let block = blocks.find(|block| block["type"] == "tool_result").expect("a result");
-        (last.tool_results().remove(0).1, block["is_error"] == true)
+        let blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
+        let block = blocks.filter(|block| block["type"] == "tool_result").nth(number).expect("a result");
+        (last.tool_results().remove(number).1, block["is_error"] == true)
     }
 }
 

@@ -25,8 +25,13 @@ fn full() -> Bench {
 }
 
 #[test]
-fn a_subagent_compacts_and_the_hooks_of_it_name_the_subagent() {
+fn a_subagent_compacts_and_its_hooks_name_it_and_only_what_session_start_says_reaches_it_afterwards() {
     let bench = full();
+    the_hooks_of_a_compaction_name_the_subagent(&bench);
+    only_what_session_start_says_reaches_a_subagent_after_its_compaction(&bench);
+}
+
+fn the_hooks_of_a_compaction_name_the_subagent(bench: &Bench) {
     assert_eq!(
         bench.story_of(&["Compact", "compact", "Subagent", "SessionStart"]),
         [
@@ -51,9 +56,7 @@ fn a_subagent_compacts_and_the_hooks_of_it_name_the_subagent() {
     );
 }
 
-#[test]
-fn only_what_session_start_says_reaches_a_subagent_after_its_compaction() {
-    let bench = full();
+fn only_what_session_start_says_reaches_a_subagent_after_its_compaction(bench: &Bench) {
     let frames = bench.frame_requests();
     let (before, after) = (frames[1].text(), frames[2].text());
     assert!(before.contains("FROM-SubagentStart") && before.contains("Fill your window."));

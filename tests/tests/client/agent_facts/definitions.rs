@@ -1,6 +1,6 @@
 //! How an agent is defined, and what its first request holds.
 
-use crate::agent_facts::bench::{Bench, NOTE, push, tools};
+use crate::agent_facts::bench::{Bench, NOTE, frame, push, tools};
 use plimsoll_testkit::scripted_model::{Request, RequestKind, Step};
 use serde_json::json;
 
@@ -12,15 +12,31 @@ fn one_push(request: &Request) -> Step {
     }
 }
 
-/// The first request of an agent with this front matter.
-fn defined(front: &str) -> Request {
-    let bench = Bench::with_mcp(one_push);
+/// The first requests of agents with these front matters, of which one session pushes each, all at once.
+fn defined<const N: usize>(fronts: [&str; N]) -> [Request; N] {
+    let bench = Bench::with_mcp(|request| match request.kind {
+        RequestKind::Subagent => Step::text("Ended."),
+        _ if request.tool_results().is_empty() => (0..N).fold(Step::default(), |step, number| {
+            let mut call = frame(&format!("Go, {number}."));
+            call["subagent_type"] = format!("frame-{number}").into();
+            step.tool("Agent", call)
+        }),
+        _ => Step::text("Done."),
+    });
     bench.world.write("CLAUDE.md", "WORDS-OF-THE-PROJECT\n");
-    let text =
-        format!("---\nname: frame\ndescription: Works on one part.\n{front}---\nYou work in a frame.\n");
-    bench.world.write(".claude/agents/frame.md", &text);
+    for (number, front) in fronts.iter().enumerate() {
+        let text = format!(
+            "---\nname: frame-{number}\ndescription: Works on one part.\n{front}---\nYou work in a frame.\n"
+        );
+        bench.world.write(format!(".claude/agents/frame-{number}.md"), &text);
+    }
     bench.run();
-    bench.first_of_frame()
+    let requests = bench.frame_requests();
+    std::array::from_fn(|number| {
+        let prompt = format!("Go, {number}.");
+        let of_it = requests.iter().find(|request| request.first_text().contains(&prompt));
+        of_it.unwrap_or_else(|| panic!("no request of agent {number}")).clone()
+    })
 }
 
 #[test]
@@ -48,7 +64,7 @@ fn an_agent_that_is_not_defined_is_a_failed_call() {
 
 #[test]
 fn an_agent_without_a_list_has_the_tools_of_its_parent_and_a_prompt_of_its_own() {
-    let first = defined("");
+    let [first] = defined([""]);
     let has = tools(&first);
     for tool in ["Agent", "Bash", "Edit", "Read", "Write", "Skill", "ToolSearch", NOTE] {
         assert!(has.contains(&tool), "{tool} in {has:?}");
@@ -60,15 +76,18 @@ fn an_agent_without_a_list_has_the_tools_of_its_parent_and_a_prompt_of_its_own()
 
 #[test]
 fn the_model_is_the_parents_unless_the_file_says_another() {
-    let (bare, inherits, other) = (defined(""), defined("model: inherit\n"), defined("model: haiku\n"));
+    let [bare, inherits, other] = defined(["", "model: inherit\n", "model: haiku\n"]);
     assert_eq!(bare.model, inherits.model);
     assert!(other.model.contains("haiku") && !bare.model.contains("haiku"), "{}", other.model);
 }
 
 #[test]
 fn a_list_of_tools_makes_the_first_request_small() {
-    let bare = defined("").bytes();
-    let by_name = defined(&format!("tools: Bash, Read, Agent, {NOTE}\n"));
+    let by_name = format!("tools: Bash, Read, Agent, {NOTE}\n");
+    let by_server = ["mcp__plimsoll", "mcp__plimsoll__*"]
+        .map(|list| format!("tools: Bash, Read, Edit, Write, Agent, {list}\n"));
+    let [bare, by_name, plain, starred] = defined(["", &by_name, &by_server[0], &by_server[1]]);
+    let bare = bare.bytes();
     let of_frame: Vec<&str> = tools(&by_name);
     assert!(of_frame.contains(&NOTE) && of_frame.contains(&"Agent"), "{of_frame:?}");
     assert!(
@@ -76,8 +95,7 @@ fn a_list_of_tools_makes_the_first_request_small() {
         "{of_frame:?}"
     );
     assert!(by_name.bytes() * 10 < bare * 6, "{} of {bare} bytes", by_name.bytes());
-    for list in ["mcp__plimsoll", "mcp__plimsoll__*"] {
-        let by_server = defined(&format!("tools: Bash, Read, Edit, Write, Agent, {list}\n"));
+    for (list, by_server) in by_server.iter().zip([plain, starred]) {
         let of_server = tools(&by_server).iter().filter(|name| name.starts_with("mcp__plimsoll__")).count();
         assert!(of_server >= 9, "{list} stands for all of them: {:?}", tools(&by_server));
         assert!(by_server.bytes() * 10 < bare * 7, "{} of {bare} bytes", by_server.bytes());
@@ -86,14 +104,14 @@ fn a_list_of_tools_makes_the_first_request_small() {
 
 #[test]
 fn without_the_search_for_tools_the_first_request_grows() {
-    let (bare, without) = (defined(""), defined("disallowedTools: ToolSearch\n"));
+    let [bare, without] = defined(["", "disallowedTools: ToolSearch\n"]);
     assert!(tools(&without).contains(&"WebFetch") && !tools(&bare).contains(&"WebFetch"));
     assert!(without.bytes() > bare.bytes(), "{} and {} bytes", without.bytes(), bare.bytes());
 }
 
 #[test]
 fn an_agent_can_do_without_the_projects_words() {
-    let first = defined("omitClaudeMd: true\n");
+    let [first] = defined(["omitClaudeMd: true\n"]);
     assert!(!first.text().contains("WORDS-OF-THE-PROJECT"));
-    assert!(first.text().contains("Go."));
+    assert!(first.text().contains("Go, 0."));
 }
