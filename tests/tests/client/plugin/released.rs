@@ -10,7 +10,8 @@ use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(120);
 
-/// The plugin's repository as git gives it to others, made from an archive with the programs under test.
+/// The plugin's repository as git gives it to others, made from an archive, with the programs under test in it. They take the
+/// place of those in the archive only when everything is made: else it would all be packed and compressed three times.
 fn repository(world: &World) -> String {
     let name =
         format!("plimsoll-{}-{}-unknown-linux-musl", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
@@ -20,13 +21,13 @@ fn repository(world: &World) -> String {
     // A debug build carries much along that nobody needs here, and the session starts three of these programs.
     let line = format!(
         "set -e; mkdir -p '{out}/{name}/bin'; cd '{out}/{name}/bin'; \
-         for program in plimsoll plimsoll-mcp {}; do strip -o $program '{bin}'/$program; done; \
-         for program in plimsoll-fleet plimsoll-linear plimsoll-otel; do echo '#!/bin/sh' >$program; chmod +x $program; done; \
-         for program in {} plimsoll-hook; do ln {} $program; done; cd '{out}'; tar -cf - {name} | gzip -1 >{name}.tar.gz; \
-         '{packages}' --out '{out}' >/dev/null; tar -xzf plimsoll-plugin-*.tar.gz; cd '{repository}'; \
+         for program in plimsoll plimsoll-mcp plimsoll-fleet plimsoll-linear plimsoll-otel plimsoll-hook {}; do \
+         echo '#!/bin/sh' >$program; chmod +x $program; done; cd '{out}'; tar -czf {name}.tar.gz {name}; \
+         '{packages}' --out '{out}' >/dev/null; tar -xzf plimsoll-plugin-*.tar.gz; cd '{repository}/plugin/programs/'*; \
+         for program in plimsoll plimsoll-mcp; do strip -o $program '{bin}'/$program; done; \
+         strip -o plimsoll-hook '{bin}/{}'; cd '{repository}'; \
          git init -q -b main; git add -A; git -c user.name=T -c user.email=t@example.invalid commit -qm 'Release'",
-        PROGRAMS[0],
-        PROGRAMS[1..].join(" "),
+        PROGRAMS.join(" "),
         PROGRAMS[0],
     );
     world.command("bash", &["-c", &line]).timeout(LONG).run().expect_success();

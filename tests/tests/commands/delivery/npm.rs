@@ -1,6 +1,6 @@
 //! The npm packages, installed by npm from what was packed: no network, and of the user's npm nothing.
 
-use crate::delivery::releases::{VERSION, own_target, serve, stand_in};
+use crate::delivery::releases::{VERSION, serve, stand_in};
 use crate::delivery::{LONG, script, shell, tree};
 use plimsoll_testkit::world::{Finished, World};
 use serde_json::{Value, json};
@@ -23,20 +23,15 @@ fn pack(world: &World) {
     world.write("package.json", "{\"name\": \"mine\", \"version\": \"1.0.0\"}\n");
 }
 
-/// With the real command and the real hooks, without what a debug build carries along.
-fn with_real_packages() -> World {
-    let world = World::untouched().without_plimsoll();
-    stand_in(&world, "out", VERSION);
-    let target = own_target();
-    let root = format!("stage/plimsoll-{VERSION}-{target}");
+/// Puts the real command and the real hooks where npm has unpacked the others, without what a debug build carries along: npm
+/// would only take long to pack them.
+fn make_real(world: &World) {
+    let installed = format!("node_modules/@plimsoll/{}/bin", platform());
     let bin = plimsoll_testkit::bin_dir().display().to_string();
     let real = format!(
-        "strip -o {root}/bin/plimsoll '{bin}/plimsoll' && strip -o {root}/bin/plimsoll-hook '{bin}/plimsoll-post-tool' && \
-         tar -cf - -C stage plimsoll-{VERSION}-{target} | gzip -1 >out/plimsoll-{VERSION}-{target}.tar.gz"
+        "strip -o {installed}/plimsoll '{bin}/plimsoll' && strip -o {installed}/plimsoll-hook '{bin}/plimsoll-post-tool'"
     );
-    shell(&world, &real).expect_success();
-    pack(&world);
-    world
+    shell(world, &real).expect_success();
 }
 
 fn npm(world: &World, words: &str) -> Finished {
@@ -56,11 +51,12 @@ fn commands(value: &Value, found: &mut Vec<String>) {
 
 #[test]
 fn init_copies_the_programs_and_hooks_outlive_what_npm_removes() {
-    let world = with_real_packages();
+    let world = with_packages();
     let both = format!("./out/plimsoll-{}-{VERSION}.tgz ./out/plimsoll-{VERSION}.tgz", platform());
     npm(&world, &format!("install --offline {both}")).expect_success();
     let listed = shell(&world, "ls node_modules/@plimsoll").stdout;
     assert_eq!(listed.trim(), platform());
+    make_real(&world);
     let home = world.home().display().to_string();
     let copied = format!("{home}/.local/share/plimsoll/versions/{VERSION}/bin");
     let settings = world.home().join(".claude/settings.json");
