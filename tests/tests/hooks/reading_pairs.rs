@@ -295,6 +295,12 @@ fn a_million_token_session_on_screen_reads_the_same_as_the_client_shows() {
     desk.compare("million.08_compacted");
     desk.load(61_000);
     desk.compare("million.09_after_the_compaction");
+}
+
+#[test]
+fn a_session_that_is_cleared_on_screen_reads_the_same_as_the_client_shows() {
+    let mut desk = Desk::open("opus");
+    desk.load(61_000);
     let before = desk.status()["session_id"].clone();
     desk.say("/clear");
     desk.wait("a new session", |status| status["session_id"] != before);
@@ -304,7 +310,7 @@ fn a_million_token_session_on_screen_reads_the_same_as_the_client_shows() {
 }
 
 #[test]
-fn a_small_session_and_a_switch_of_models_read_the_same_as_the_client_shows() {
+fn a_small_session_on_screen_reads_the_same_as_the_client_shows() {
     let mut desk = Desk::open("claude-haiku-4-5");
     desk.compare("small.01_at_start");
     desk.load(10_000);
@@ -319,6 +325,11 @@ fn a_small_session_and_a_switch_of_models_read_the_same_as_the_client_shows() {
     desk.compare("small.05_after_an_api_error");
     desk.load(194_000);
     desk.compare("small.06_ninety_seven");
+}
+
+#[test]
+fn a_switch_of_models_and_a_compaction_of_a_small_one_read_the_same_as_the_client_shows() {
+    let mut desk = Desk::open("claude-haiku-4-5");
     desk.load(100_000);
     desk.say("/model opus");
     desk.terminal.wait_for("Yes, switch to");
