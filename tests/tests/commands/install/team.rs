@@ -51,7 +51,7 @@ fn everybody_gets_preferences_and_ignore_rules_and_no_hooks() {
             !status.contains("ralph-state") && !status.contains("handoffs") && !status.contains("journal"),
             "{status}"
         );
-        stage.shell("rm -r .claude/ralph-state.json .claude/handoffs .claude/plimsoll; git init -q .");
+        stage.shell("rm -r .claude/ralph-state.json .claude/handoffs .claude/plimsoll; : >.git/info/exclude");
         let again = stage.done(&["init", "--project"]);
         assert!(again.contains("already there") && again.contains("already ignored"), "{again}");
         stage.done(&["uninstall", "--project"]);
