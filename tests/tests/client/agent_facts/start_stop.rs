@@ -17,11 +17,16 @@ fn two_ends() -> Bench {
 }
 
 #[test]
-fn what_the_start_of_a_subagent_says_heads_its_first_request_and_stays() {
+fn what_is_said_at_the_start_of_a_subagent_stays_and_at_its_end_makes_it_go_on_once() {
     let bench = two_ends();
     bench.answer("SubagentStart", json!({"additionalContext": "BRIEF"}));
     bench.answer_if("SubagentStop", r#""stop_hook_active":false"#, json!({"additionalContext": "REMINDER"}));
     bench.run();
+    what_the_start_of_a_subagent_says_heads_its_first_request_and_stays(&bench);
+    a_subagent_that_is_answered_at_its_end_goes_on_once_and_ends_with_its_last_words(&bench);
+}
+
+fn what_the_start_of_a_subagent_says_heads_its_first_request_and_stays(bench: &Bench) {
     for request in bench.frame_requests() {
         let messages = request.body["messages"].as_array().expect("messages");
         assert_eq!((&messages[0]["role"], &messages[1]["role"]), (&json!("user"), &json!("system")));
@@ -36,11 +41,7 @@ fn what_the_start_of_a_subagent_says_heads_its_first_request_and_stays() {
     assert!(start["agent_id"].is_string() && start["tool_input"].is_null());
 }
 
-#[test]
-fn a_subagent_that_is_answered_at_its_end_goes_on_once_and_ends_with_its_last_words() {
-    let bench = two_ends();
-    bench.answer_if("SubagentStop", r#""stop_hook_active":false"#, json!({"additionalContext": "REMINDER"}));
-    bench.run();
+fn a_subagent_that_is_answered_at_its_end_goes_on_once_and_ends_with_its_last_words(bench: &Bench) {
     let stops = bench.noted_of("SubagentStop");
     let seen: Vec<_> =
         stops.iter().map(|stop| (&stop["stop_hook_active"], &stop["last_assistant_message"])).collect();

@@ -18,15 +18,20 @@ fn repository() -> String {
 }
 
 #[test]
-fn everything_of_a_release_is_made_from_its_archives_and_named_in_the_sums() {
+fn everything_of_a_release_is_made_from_its_archives_and_its_npm_packages_run_nothing() {
     let world = World::without_git();
     stand_in(&world, "out", VERSION);
     let said = packages(&world, &[]).expect_success().stdout;
+    everything_of_a_release_is_made_from_its_archives_and_named_in_the_sums(&world, &said);
+    npm_packages_run_nothing_when_they_are_installed_and_have_one_file_of_each_program(&world);
+}
+
+fn everything_of_a_release_is_made_from_its_archives_and_named_in_the_sums(world: &World, said: &str) {
     let mut made: Vec<&str> = said.lines().collect();
     made.sort_unstable();
-    let there = shell(&world, "cd out && LC_ALL=C ls").stdout;
+    let there = shell(world, "cd out && LC_ALL=C ls").stdout;
     assert_eq!(there.lines().collect::<Vec<_>>(), made, "nothing else is left there");
-    let sums = shell(&world, "cd out && sha256sum -c --strict SHA256SUMS").expect_success().stdout;
+    let sums = shell(world, "cd out && sha256sum -c --strict SHA256SUMS").expect_success().stdout;
     assert_eq!(sums.lines().count() + 1, made.len(), "all but the sums themselves: {sums}");
 
     let statement = world.json(format!("out/plimsoll-{VERSION}.intoto.json"));
@@ -55,21 +60,17 @@ fn everything_of_a_release_is_made_from_its_archives_and_named_in_the_sums() {
         assert!(formula.contains(system), "{formula}");
     }
     if found("ruby").is_some() {
-        shell(&world, "ruby -c out/plimsoll.rb").expect_success();
+        shell(world, "ruby -c out/plimsoll.rb").expect_success();
     }
     let installer = world.read("out/install.sh");
     assert!(installer.contains(&format!("VERSION={VERSION}\nREPOSITORY={address}\n")), "{installer}");
-    shell(&world, "sh -n out/install.sh && out/install.sh --help").expect_success();
+    shell(world, "sh -n out/install.sh && out/install.sh --help").expect_success();
 }
 
-#[test]
-fn npm_packages_run_nothing_when_they_are_installed_and_have_one_file_of_each_program() {
-    let world = World::without_git();
-    stand_in(&world, "out", VERSION);
-    packages(&world, &[]).expect_success();
+fn npm_packages_run_nothing_when_they_are_installed_and_have_one_file_of_each_program(world: &World) {
     let manifest = |file: &str| -> Value {
         let line = format!("tar -xzOf out/{file} package/package.json");
-        serde_json::from_str(&shell(&world, &line).expect_success().stdout).expect("JSON")
+        serde_json::from_str(&shell(world, &line).expect_success().stdout).expect("JSON")
     };
     let main = manifest(&format!("plimsoll-{VERSION}.tgz"));
     let machines = [("linux", "x64"), ("linux", "arm64"), ("darwin", "x64"), ("darwin", "arm64")];
@@ -79,7 +80,7 @@ fn npm_packages_run_nothing_when_they_are_installed_and_have_one_file_of_each_pr
         let platform = manifest(&file);
         assert_eq!((&platform["os"][0], &platform["cpu"][0]), (&os.into(), &cpu.into()));
         assert_eq!(main["optionalDependencies"][format!("@plimsoll/{name}")], VERSION);
-        let listing = shell(&world, &format!("tar -tvzf out/{file} | grep /bin/")).stdout;
+        let listing = shell(world, &format!("tar -tvzf out/{file} | grep /bin/")).stdout;
         assert_eq!(listing.lines().count(), 6, "{listing}");
         assert!(listing.lines().all(|line| line.starts_with("-rwxr-xr-x")), "{listing}");
         assert!(platform["scripts"].is_null() && platform["bin"].is_null(), "{platform}");
