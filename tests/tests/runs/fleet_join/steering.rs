@@ -33,8 +33,6 @@ fn a_usage_limit_that_one_machine_meets_holds_all_of_them_until_it_is_over() {
         }
     });
     let machines = [fleet.real_machine(&model), fleet.real_machine(&model)].map(|mut machine| {
-        // The one that meets the limit does so in its first session.
-        machine.use_real_client_in(&[1]);
         machine.set_env("ANTHROPIC_API_KEY", "");
         machine.set_env("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-scripted-model-only-000000");
         machine
