@@ -153,8 +153,8 @@ plain plimsoll-session-start status-start.json
 # The first call asks git, whose counts are then kept for a few seconds.
 settled plimsoll-statusline status.json
 grep -q '"counts":{' "$STAGE"/project/.claude/plimsoll/sessions/*.status.json || { echo "cost.sh: git counted nothing" >&2; exit 1; }
-row "status line, nothing new, git counted, a run shown" "$(instructions plimsoll-statusline status.json)" 150000 224000
-row "the same, page faults" "$(faults plimsoll-statusline status.json)" 40 38
+row "status line, nothing new, git counted, a run shown" "$(instructions plimsoll-statusline status.json)" 150000 210000
+row "the same, page faults" "$(faults plimsoll-statusline status.json)" 40 35
 plain plimsoll-post-tool quiet.json
 ORDINARY=$(instructions plimsoll-post-tool quiet.json)
 row "monitor in an ordinary session, nothing to change" "$ORDINARY" 100000 142000
@@ -185,10 +185,10 @@ for number in {10..59}; do MANY+=("VARIABLE_$number=a value of an ordinary lengt
 settled "plimsoll-post-tool memory" quiet.json "${MANY[@]}"
 plain "plimsoll-post-tool memory" earlier.json "${MANY[@]}"
 cp -a "$STAGE/project/.claude" "$STAGE/claude-before"
-row "typical batch: new turn, 7 KB, memory, 59 variables" "$(instructions "plimsoll-post-tool memory" typical.json "${MANY[@]}")" 600000 1320000
+row "typical batch: new turn, 7 KB, memory, 59 variables" "$(instructions "plimsoll-post-tool memory" typical.json "${MANY[@]}")" 600000 1310000
 rm -r "$STAGE/project/.claude"
 cp -a "$STAGE/claude-before" "$STAGE/project/.claude"
-row "the same, system calls" "$(calls "plimsoll-post-tool memory" typical.json "${MANY[@]}")" 90 98
+row "the same, system calls" "$(calls "plimsoll-post-tool memory" typical.json "${MANY[@]}")" 90 97
 row "the same, waits for the disk" "$(grep -cE '(fsync|fdatasync|syncfs)\(' "$STAGE/calls.log")" 1
 
 # Where the user alone has installed us, nothing of ours is in the project.

@@ -23,6 +23,14 @@ printf '{"session_id":"%s","transcript_path":"%s","cwd":"%s","hook_event_name":"
   "$SESSION" "$STAGE/quiet.jsonl" "$STAGE/project" >"$STAGE/prompt.json"
 printf '{"session_id":"%s","transcript_path":"%s","cwd":"%s","hook_event_name":"Stop","stop_hook_active":false}\n' \
   "$SESSION" "$STAGE/quiet.jsonl" "$STAGE/project" >"$STAGE/stop.json"
+# Just enough for git to take it for a repository, whose changes it then counts.
+mkdir -p "$STAGE/project/.git/objects" "$STAGE/project/.git/refs"
+conversation 868000 >"$STAGE/checkpoint.jsonl"
+batch checkpoint.jsonl "ok" >"$STAGE/checkpoint.json"
+for event in PreCompact SessionEnd; do
+  printf '{"session_id":"%s","transcript_path":"%s","cwd":"%s","hook_event_name":"%s","trigger":"auto","reason":"other"}\n' \
+    "$SESSION" "$STAGE/checkpoint.jsonl" "$STAGE/project" "$event" >"$STAGE/$event.json"
+done
 
 # What an address belongs to, as a pattern of the linker: without what another version of the compiler or of Plimsoll has otherwise
 # (crates' hashes, and where in the name a part of it is repeated), and with nm's letter for its kind.
@@ -46,8 +54,7 @@ settled plimsoll-statusline status.json
 settled plimsoll-post-tool quiet.json
 cp -a "$STAGE/project" "$STAGE/before"
 anew() { rm -rf "$STAGE/project" && cp -a "$STAGE/before" "$STAGE/project"; }
-# valgrind does not know openat2 in all its versions: then each path in a project is walked part by part, as nowhere since 2020.
-{
+usual() {
   traced plimsoll-post-tool quiet.json
   traced plimsoll-statusline status.json
   traced plimsoll-post-tool busier.json
@@ -58,7 +65,22 @@ anew() { rm -rf "$STAGE/project" && cp -a "$STAGE/before" "$STAGE/project"; }
   traced plimsoll-memory prompt.json
   traced plimsoll-stop-gate stop.json
   traced plimsoll-session-start start.json
-} | grep -v plimsoll_store4door4walk | awk '!seen[$0]++' >"$STAGE/together"
+  # With settings in the project, which have to be read.
+  printf '{"statusline":{"lines":[["model","directory","git","load"]],"segments":{"git":{"format":"{branch}"}}}}' \
+    >"$STAGE/project/.claude/plimsoll.json"
+  traced plimsoll-statusline status.json
+  traced plimsoll-post-tool quiet.json
+  rm "$STAGE/project/.claude/plimsoll.json"
+}
+rare() {
+  plain plimsoll-session-start start.json "$RUN"
+  traced plimsoll-post-tool checkpoint.json "$RUN"
+  traced plimsoll-pre-compact PreCompact.json "$RUN"
+  traced plimsoll-session-end SessionEnd.json "$RUN"
+}
+# valgrind does not know openat2 in all its versions: then each path in a project is walked part by part, as nowhere since 2020.
+# Of what is rare the functions alone, behind the others: its constants would push theirs apart.
+{ usual; rare | grep '^[tw]:'; } | grep -v plimsoll_store4door4walk | awk '!seen[$0]++' >"$STAGE/together"
 [ "$(wc -l <"$STAGE/together")" -gt 300 ] || { echo "order.sh: the traces name fewer than 300 functions and constants" >&2; exit 1; }
 cp "$STAGE/together" crates/plimsoll/together.txt
 wc -l crates/plimsoll/together.txt
