@@ -67,8 +67,7 @@ repository() { # folder: a repository with one commit and one new file
 }
 repository "$STAGE/project"
 conversation 698000 >"$STAGE/warning.jsonl"
-conversation 868000 >"$STAGE/checkpoint.jsonl"
-for name in warning checkpoint; do batch "$name.jsonl" "ok" >"$STAGE/$name.json"; done
+batch warning.jsonl "ok" >"$STAGE/warning.json"
 RECORD=$STAGE/project/.claude/plimsoll/sessions/$SESSION.json
 replies() { jq -r '.systemMessage // "" | split("\n")[0]' "$1"; }
 

@@ -49,9 +49,8 @@ mkdir "$BIN"
 for program in plimsoll{,-frame,-memory,-post-tool,-session-start,-statusline}; do
   dd if="$PROGRAMS/$program" of="$BIN/$program" bs=4k status=none && chmod 755 "$BIN/$program" || exit 1
 done
-# Just enough for git to take it for a repository; otherwise it would look for one in the folders above. No file is
-# untracked, however git is configured on this computer.
-mkdir -p "$STAGE/project/.git/objects" "$STAGE/project/.git/refs" "$STAGE/project/.git/info"
+# No file is untracked, however git is configured on this computer.
+mkdir "$STAGE/project/.git/info"
 echo '*' >"$STAGE/project/.git/info/exclude"
 
 # --- counting -----------------------------------------------------------------------------------------------

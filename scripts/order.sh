@@ -23,10 +23,6 @@ printf '{"session_id":"%s","transcript_path":"%s","cwd":"%s","hook_event_name":"
   "$SESSION" "$STAGE/quiet.jsonl" "$STAGE/project" >"$STAGE/prompt.json"
 printf '{"session_id":"%s","transcript_path":"%s","cwd":"%s","hook_event_name":"Stop","stop_hook_active":false}\n' \
   "$SESSION" "$STAGE/quiet.jsonl" "$STAGE/project" >"$STAGE/stop.json"
-# Just enough for git to take it for a repository, whose changes it then counts.
-mkdir -p "$STAGE/project/.git/objects" "$STAGE/project/.git/refs"
-conversation 868000 >"$STAGE/checkpoint.jsonl"
-batch checkpoint.jsonl "ok" >"$STAGE/checkpoint.json"
 for event in PreCompact SessionEnd; do
   printf '{"session_id":"%s","transcript_path":"%s","cwd":"%s","hook_event_name":"%s","trigger":"auto","reason":"other"}\n' \
     "$SESSION" "$STAGE/checkpoint.jsonl" "$STAGE/project" "$event" >"$STAGE/$event.json"

@@ -5,7 +5,9 @@
 # shellcheck disable=SC2034 # RUN, too, is for those who read this
 RUN=PLIMSOLL_RUN_ID=20260107-090000-dates
 SESSION=d8e9da22-d41b-4824-a1be-f318ff23689b
-mkdir -p "$STAGE/home" "$STAGE/project/.git" "$STAGE/project/.claude"
+mkdir -p "$STAGE/home" "$STAGE/project/.claude"
+# Just enough for git to take it for a repository; otherwise it would look for one in the folders above.
+mkdir -p "$STAGE/project/.git/objects" "$STAGE/project/.git/refs"
 echo "ref: refs/heads/main" >"$STAGE/project/.git/HEAD"
 
 # One line of the model's answer: its number, and the tokens that were sent.
@@ -35,6 +37,7 @@ conversation() {
 }
 conversation 50000 >"$STAGE/quiet.jsonl"
 conversation 66000 >"$STAGE/busier.jsonl"
+conversation 868000 >"$STAGE/checkpoint.jsonl"
 { cat "$STAGE/quiet.jsonl"; for number in 51 52 53 54 55 56 57 58 59 60; do result "$number" 606; done; } >"$STAGE/far.jsonl"
 { cat "$STAGE/quiet.jsonl"; answer 51 50500; result 51 12; } >"$STAGE/turn.jsonl"
 # After the last change of the memory, as nearly every turn is, and after another turn.
@@ -49,7 +52,7 @@ batch() { # transcript, tool's answer, its number
   printf '{"session_id":"%s","transcript_path":"%s","cwd":"%s","prompt_id":"ef8f1f60-0c1a-4419-a0bd-64ea0e77dfcd","permission_mode":"bypassPermissions","effort":{"level":"medium"},"hook_event_name":"PostToolBatch","tool_calls":[{"tool_name":"Bash","tool_input":{"command":"make -s -j 4 \\"check\\"","description":"Run the checks"},"tool_use_id":"toolu_%s","tool_response":"%s"}]}\n' \
     "$SESSION" "$STAGE/$1" "$STAGE/project" "${3:-50}" "$2"
 }
-for name in quiet busier turn far 1-mb 500-mb; do batch "$name.jsonl" "ok" >"$STAGE/$name.json"; done
+for name in quiet busier checkpoint turn far 1-mb 500-mb; do batch "$name.jsonl" "ok" >"$STAGE/$name.json"; done
 batch turn.jsonl "ok" 51 >"$STAGE/turn.json"
 batch earlier.jsonl "ok" 51 >"$STAGE/earlier.json"
 batch typical.jsonl "$(text 90)" 52 >"$STAGE/typical.json"
