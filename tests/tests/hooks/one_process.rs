@@ -55,7 +55,6 @@ fn the_memorys_news_come_behind_the_monitors_words_and_an_end_leaves_them_out() 
         assert_eq!(decided(&both), decided(&alone), "{used}");
         assert_eq!(context(&both).contains("R0 GOAL: Build it."), is_told, "{used}: {both:?}");
         if is_told {
-            assert!(context(&both).starts_with(&context(&alone)), "{both:?}");
             let again = scene.stage.run(&with_memory(scene.batch()));
             assert!(!context(&again).contains("R0 GOAL"), "once: {again:?}");
         }

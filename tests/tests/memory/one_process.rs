@@ -3,7 +3,6 @@
 use crate::visibility::stage::{Act, Stage, done};
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::scripted_model::Step;
-use std::time::Duration;
 
 /// Programs of our names before ours on the PATH, which note that they were started, and start ours.
 fn noting(stage: &Stage) -> (String, std::path::PathBuf) {
@@ -36,7 +35,7 @@ fn a_batch_starts_one_program_and_monitor_and_memory_both_reach_the_model() {
     stage.write(&["set", "R0", "Build it"]);
     stage.write(&["alloc", "spec", "add(a, b)"]);
     let (path, log) = noting(&stage);
-    let finished = stage.client("Work.", &[]).env("PATH", path).timeout(Duration::from_secs(90)).run();
+    let finished = stage.client("Work.", &[]).env("PATH", path).run();
     assert_eq!(finished.result()["result"], "done", "{finished:?}");
     stage.check();
     let started = std::fs::read_to_string(log).unwrap();

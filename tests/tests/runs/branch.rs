@@ -4,7 +4,6 @@ use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{LIFELIKE, events, first_request_of, journal, resume, run, start, world};
-use std::time::Duration;
 
 const STATE: &str = ".claude/ralph-state.json";
 const TWO: &str = "# Plan\n\n- [ ] Item one\n- [ ] Item two\n";
@@ -131,7 +130,7 @@ fn where_no_branch_can_be_begun_nothing_is_and_each_reason_is_named() {
 
     world.git(&["switch", "-q", "main"]);
     let started = world.plimsoll(&["start", "--objective", "Do the plan.", "--branch", "new"]);
-    let started = started.timeout(Duration::from_secs(20)).run().expect_success();
+    let started = started.run().expect_success();
     assert!(started.stderr.contains("this run works on the branch `new`"), "{started:?}");
     assert_eq!(current(&world), "new");
 }

@@ -17,7 +17,7 @@ const ONE: &str = "# Plan\n\n- [ ] Item three\n";
 fn resume(world: &World, arguments: &[&str]) -> Finished {
     let client = ["--", "--model", "opus", "--allowedTools", "Bash", "Edit", "Write", "Read"];
     let all: Vec<&str> = ["run", "--resume"].iter().chain(arguments).chain(&client).copied().collect();
-    world.plimsoll(&all).timeout(Duration::from_secs(60)).run()
+    world.plimsoll(&all).run()
 }
 
 /// Does the one item of the plan.

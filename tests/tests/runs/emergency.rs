@@ -239,7 +239,7 @@ impl Bench {
         for (key, value) in event.as_object().expect("an object") {
             payload[key] = value.clone();
         }
-        let launch = self.world.hook(name, &payload).timeout(Duration::from_secs(10));
+        let launch = self.world.hook(name, &payload);
         if in_run { launch.env("PLIMSOLL_RUN_ID", &self.run_id).run() } else { launch.run() }
     }
 

@@ -9,7 +9,6 @@ use plimsoll_tests::{
     start, start_real, world,
 };
 use serde_json::json;
-use std::time::Duration;
 
 const STATE: &str = ".claude/ralph-state.json";
 const COMMIT: &str = "date +%N >> work.txt && git add -A && git commit -qm Work";
@@ -69,8 +68,7 @@ fn a_fault_at_the_first_step_is_told_at_once_and_leaves_the_run_paused_with_the_
     assert!(state["last_verdict"]["reason"].as_str().is_some_and(|reason| reason.contains("client.sh")));
     let status = world.plimsoll(&["status"]).run();
     assert!(status.stdout.contains("fix the cause, then: plimsoll run --resume"), "{}", status.stdout);
-    let resumed =
-        world.plimsoll(&["run", "--resume", "--client", "claude"]).timeout(Duration::from_secs(60)).run();
+    let resumed = world.plimsoll(&["run", "--resume", "--client", "claude"]).run();
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
 }
 
@@ -158,7 +156,7 @@ fn without_a_list_a_commit_is_the_item_and_a_limit_of_the_client_is_no_error() {
         let all = [&["--allowedTools", "Bash", "--model", "opus"], arguments].concat();
         let mut line = vec!["run", "--objective", "Improve it.", "--max-iterations", "6", "--"];
         line.extend(all);
-        let finished = world.plimsoll(&line).timeout(Duration::from_secs(60)).run();
+        let finished = world.plimsoll(&line).run();
         assert_eq!(finished.code, Some(3), "{what}: {finished:?}");
         assert_eq!(world.json(STATE)["no_change_count"], 0, "{what}");
     });

@@ -6,7 +6,6 @@ use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{events, first_request_of, honest, journal, markers, resume, run, start, world};
 use serde_json::json;
-use std::time::Duration;
 
 /// One item; `honest` does it in its first session and promises.
 const ONE: &str = "# Plan\n\n- [ ] Item three\n";
@@ -95,7 +94,7 @@ fn a_promise_of_the_users_own_prompt_is_named_from_the_first_session_on() {
         _ => Step::text(turn.promise.clone()),
     });
     let ours = ["run", "--", "--model", "opus", "--allowedTools", "Bash"];
-    let finished = world.plimsoll(&ours).timeout(Duration::from_secs(60)).run();
+    let finished = world.plimsoll(&ours).run();
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let named = "The task text names `<promise>COMPLETE</promise>`, which does not count here: the line above counts, whatever another text says.";
     let first = first_request_of(&model, 1);

@@ -6,7 +6,6 @@ use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{events, first_request_of, honest, journal, markers, resume, run, start, world};
 use serde_json::{Value, json};
-use std::time::Duration;
 
 const STATE: &str = ".claude/ralph-state.json";
 
@@ -203,7 +202,7 @@ pub fn staged(world: &World, sessions: &[&str], options: &[&str]) -> Finished {
     let client = stand_in(world, sessions);
     let ours = ["run", "--objective", "Do the plan.", "--name", "Dates", "--no-wait", "--client", &client];
     let words: Vec<&str> = ours.iter().chain(options).copied().collect();
-    world.plimsoll(&words).timeout(Duration::from_secs(60)).run()
+    world.plimsoll(&words).run()
 }
 
 /// The client that plays them.

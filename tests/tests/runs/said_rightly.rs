@@ -280,7 +280,7 @@ fn the_first_example_of_the_help_works_as_it_is_printed() {
     let example =
         steps.lines().map(str::trim).find(|line| line.starts_with("plimsoll run -")).expect("a run");
     world.plimsoll(&["init", "--local"]).run().expect_success();
-    let finished = world.command("sh", &["-c", example]).timeout(Duration::from_secs(60)).run();
+    let finished = world.command("sh", &["-c", example]).run();
     assert_eq!(finished.code, Some(0), "{example}: {finished:?}");
     assert!(!finished.stdout.contains("refused"), "{}", finished.stdout);
     assert_eq!(world.git(&["log", "-1", "--format=%s"]), "Finish Item one");
@@ -312,7 +312,7 @@ fn a_refused_tool_ends_with_the_whole_command_that_goes_on() {
         "{}",
         status(&world)
     );
-    let again = world.command("sh", &["-c", &command]).timeout(Duration::from_secs(60)).run();
+    let again = world.command("sh", &["-c", &command]).run();
     assert_eq!(again.code, Some(0), "{command}: {again:?}");
     assert_eq!(world.git(&["log", "-1", "--format=%s"]), "Finish Item one");
     let kept = &world.json(STATE)["client_arguments"];
@@ -327,6 +327,6 @@ fn a_run_that_stops_for_another_reason_says_apart_how_to_allow_what_was_refused(
     let finished = world.plimsoll(&arguments).run();
     assert_eq!(finished.code, Some(3), "{finished:?}");
     let command = behind(&finished.stderr, "to continue and allow what the client refused (Write, Bash): ");
-    let again = world.command("sh", &["-c", &command]).timeout(Duration::from_secs(60)).run();
+    let again = world.command("sh", &["-c", &command]).run();
     assert_eq!(again.code, Some(0), "{command}: {again:?}");
 }

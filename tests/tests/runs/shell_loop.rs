@@ -39,7 +39,7 @@ fn a_shell_loop_checkpoints_resumes_and_ends_with_the_promise() {
 }
 
 fn bash(world: &World, script: &str) -> Finished {
-    world.command("bash", &["-c", script]).timeout(Duration::from_secs(90)).run()
+    world.command("bash", &["-c", script]).run()
 }
 
 /// The loop of `plimsoll gate --help`, with arguments for `start` and for the client.
@@ -216,7 +216,6 @@ fn without_a_result_tokens_come_from_the_transcript_and_the_unknown_cost_is_said
         .arg("Bash")
         .arg("--output-format")
         .arg("text")
-        .timeout(Duration::from_secs(90))
         .run();
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let verdicts = markers(&journal(&world));
@@ -253,7 +252,7 @@ fn a_usage_limit_pauses_a_loop_until_its_reset_and_says_why() {
     let script = r#"eval "$(plimsoll start --objective 'Do the plan.')"
         claude -p --model opus < PROMPT.md || true
         plimsoll gate < /dev/null"#;
-    let finished = world.command("bash", &["-c", script]).timeout(Duration::from_secs(60)).run();
+    let finished = world.command("bash", &["-c", script]).run();
     assert_eq!(finished.code, Some(75), "{finished:?}");
     let pause = finished.stdout.lines().find(|line| line.starts_with("RALPH_PAUSE|")).expect("a pause");
     let parts: Vec<&str> = pause.splitn(3, '|').collect();

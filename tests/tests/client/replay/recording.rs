@@ -4,7 +4,6 @@ use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
-use std::time::Duration;
 
 const SESSION: &str = "11111111-2222-4333-8444-555555555555";
 /// Longer texts are the client's own prompts: that there was one is enough.
@@ -18,7 +17,7 @@ fn session(steps: Vec<Step>) -> (Vec<Value>, Vec<Value>, Value) {
     let arguments =
         ["-p", "do it", "--session-id", SESSION, "--model", "opus", "--output-format", "stream-json"];
     let arguments = [&arguments[..], &["--verbose", "--allowedTools", "Bash"]].concat();
-    let finished = world.claude(&arguments).timeout(Duration::from_secs(60)).run();
+    let finished = world.claude(&arguments).run();
     let transcript = std::fs::read_to_string(&world.transcripts()[0]).unwrap();
     let lines = |text: &str| {
         text.lines().map(|line| plain(&world, &serde_json::from_str(line).unwrap(), "")).collect()

@@ -76,7 +76,7 @@ pub(super) fn play(kind: &Kind, is_replayed: bool) -> Trace {
     let mut arguments = vec!["-p", "--session-id", SESSION, "--settings", &settings, "--model", "opus"];
     arguments.extend(kind.arguments);
     arguments.extend(["--allowedTools", "Bash", "Edit", "Write", "Read"]);
-    let launch = world.claude(&arguments).stdin("do it\n").timeout(Duration::from_secs(60));
+    let launch = world.claude(&arguments).stdin("do it\n");
     let mut running = launch.spawn();
     if let Some(signal) = kind.signal {
         let at_work = || world.exists("at-work") && model.requests().len() >= kind.requests();

@@ -27,10 +27,8 @@ fn a_compaction_in_a_frame_leaves_the_stack_alone_and_the_brief_comes_again() {
         }
     });
     let world = world(&model);
-    let finished = world
-        .claude(&["-p", "Build the calculator.", "--output-format", "json", "--model", "opus"])
-        .timeout(Duration::from_secs(60))
-        .run();
+    let finished =
+        world.claude(&["-p", "Build the calculator.", "--output-format", "json", "--model", "opus"]).run();
     assert_eq!(finished.result()["result"], "done", "{}", finished.stderr);
     let requests = model.requests();
     let compacted =
@@ -68,15 +66,11 @@ fn show(world: &World) -> Value {
 fn killed_in_a_frame(more: &[&str]) -> (World, Finished) {
     let model = hanging();
     let world = world(&model);
-    let mut running =
-        world.claude(&["-p", "Build it.", "--model", "opus"]).timeout(Duration::from_secs(60)).spawn();
+    let mut running = world.claude(&["-p", "Build it.", "--model", "opus"]).spawn();
     world.wait_until(|| show(&world)["registers"]["R7_STATUS"] == "in the frame", "a frame");
     running.kill();
     let _ = running.wait(Duration::from_secs(10));
-    let finished = world
-        .claude(&[&["-p", "Go on.", "--model", "opus"], more].concat())
-        .timeout(Duration::from_secs(60))
-        .run();
+    let finished = world.claude(&[&["-p", "Go on.", "--model", "opus"], more].concat()).run();
     (world, finished)
 }
 
@@ -120,7 +114,6 @@ fn a_message_of_the_person_in_the_middle_of_a_frame_does_not_end_the_frame() {
             "opus",
         ])
         .stdin(message("Build it.") + &message("And mind the tests."))
-        .timeout(Duration::from_secs(60))
         .run();
     let history = world.plimsoll(&["memory", "history", "--json", "-n", "100"]).run().expect_success().json();
     let closed: Vec<&Value> = history

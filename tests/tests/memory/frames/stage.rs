@@ -4,7 +4,6 @@ use plimsoll_testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step
 use plimsoll_testkit::world::{Finished, World};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// What came of a play.
 pub(crate) struct Played {
@@ -37,7 +36,7 @@ pub(crate) fn play_with(
     world.set_env("CLAUDE_CODE_MAX_RETRIES", "1");
     prepare(&mut world);
     let usual = ["-p", "Build the calculator.", "--output-format", "json", "--model", "opus"];
-    let finished = world.claude(&[&usual[..], arguments].concat()).timeout(Duration::from_secs(90)).run();
+    let finished = world.claude(&[&usual[..], arguments].concat()).run();
     Played { requests: model.requests(), world, finished }
 }
 

@@ -103,7 +103,7 @@ impl Stage {
 
     pub(crate) fn client(&self, prompt: &str, more: &[&str]) -> Launch {
         let usual = ["-p", prompt, "--output-format", "json", "--model", "opus"];
-        self.world.claude(&[&usual[..], more].concat()).timeout(Duration::from_secs(90))
+        self.world.claude(&[&usual[..], more].concat())
     }
 
     /// Plays a session to its end; every request so far kept the promise.

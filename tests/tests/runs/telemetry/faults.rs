@@ -131,7 +131,7 @@ fn a_run_that_is_killed_leaves_what_it_did_and_its_next_process_goes_on_below() 
         "--allowedTools",
         "Bash",
     ];
-    let mut running = world.plimsoll(&words).timeout(Duration::from_secs(60)).spawn();
+    let mut running = world.plimsoll(&words).spawn();
     let is_at_work = || world.exists("work.txt");
     world.wait_until(is_at_work, "the first item");
     running.kill();
