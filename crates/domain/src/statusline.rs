@@ -145,9 +145,9 @@ impl StatusLine {
         format.map_or(kind.writing(), Format::source)
     }
 
-    /// Whether a segment's writing asks for a field.
-    pub fn asks_for(&self, kind: SegmentKind, field: &str) -> bool {
-        self.shows(kind) && format::names(self.writing(kind), field)
+    /// Whether a segment's writing asks for one of these fields.
+    pub fn asks_for(&self, kind: SegmentKind, fields: &[&str]) -> bool {
+        self.shows(kind) && format::names(self.writing(kind), fields)
     }
 
     /// How long the child of a segment may take.

@@ -5,10 +5,20 @@ use std::borrow::Cow;
 
 /// The longest beginning of at most `limit` characters, with `…` where something was left out.
 pub fn clip(text: &str, limit: usize) -> String {
-    if text.chars().count() <= limit {
+    if first(text, limit).len() == text.len() {
         return text.to_owned();
     }
-    text.chars().take(limit.saturating_sub(1)).chain(['…']).collect()
+    format!("{}…", first(text, limit.saturating_sub(1)))
+}
+
+/// The first so many characters, or all where there are fewer. No more of the text is looked at: it may be long.
+pub fn first(text: &str, count: usize) -> &str {
+    match text.as_bytes().get(..count) {
+        None => text,
+        // Mostly each byte is a character.
+        Some(beginning) if beginning.is_ascii() => &text[..count],
+        Some(_) => text.char_indices().nth(count).map_or(text, |(end, _)| &text[..end]),
+    }
 }
 
 /// The longest end of at most `limit` characters, with `…` where something was left out.

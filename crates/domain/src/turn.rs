@@ -14,6 +14,7 @@ pub use outline::{Outline, OutlineParts, outline};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// One response of the model, with what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -143,7 +144,7 @@ impl ToolCall {
     }
 
     /// What the model was given back, as words.
-    pub fn result_text(&self) -> String {
+    pub fn result_text(&self) -> Cow<'_, str> {
         outline::words(&self.result)
     }
 }

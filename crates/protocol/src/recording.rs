@@ -3,6 +3,7 @@
 
 use crate::lenient::{self, Object};
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
@@ -84,7 +85,7 @@ pub struct ToolResult {
     /// True when it failed.
     pub is_error: bool,
     /// What the model is given: a text or blocks.
-    pub content: Option<Box<RawValue>>,
+    pub content: Option<Content>,
     /// The tool's own object behind it.
     pub behind: Behind,
     /// True when the user, a rule or a hook did not allow the call.
@@ -93,6 +94,27 @@ pub struct ToolResult {
     pub stopped: bool,
     /// Who decided: `config`, `hook`, `user`, …
     pub decided_by: Option<String>,
+}
+
+/// What the model is given back.
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// Read with its line.
+    Read(Value),
+    /// As it is there, where the line was not as the client writes it.
+    Raw(Box<RawValue>),
+}
+
+impl From<Value> for Content {
+    fn from(value: Value) -> Content {
+        Content::Read(value)
+    }
+}
+
+impl From<&RawValue> for Content {
+    fn from(raw: &RawValue) -> Content {
+        Content::Raw(raw.to_owned())
+    }
 }
 
 /// What is behind a tool result.
@@ -153,10 +175,14 @@ impl AgentNote {
     }
 }
 
+/// In so many bytes from the beginning of a line the client has said its type, if it is the user's.
+const HEAD: usize = 256;
+const USER: &str = r#""type":"user""#;
+
 /// The fields of all kinds of lines, cut out and not yet looked at.
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Bones<'a> {
+#[serde(default, rename_all = "camelCase", bound(deserialize = "M: Deserialize<'de> + Default"))]
+struct Bones<'a, M> {
     #[serde(borrow, rename = "type")]
     kind: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -180,8 +206,7 @@ struct Bones<'a> {
     #[serde(borrow)]
     request_id: Option<&'a RawValue>,
     /// Read with the rest, since it is nearly all of the line.
-    #[serde(borrow)]
-    message: Option<Object<MessageBones<'a>>>,
+    message: Option<Object<M>>,
     #[serde(borrow)]
     tool_use_result: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -214,10 +239,18 @@ struct MessageBones<'a> {
     usage: Option<&'a RawValue>,
 }
 
-/// The fields of a block of a user line, likewise.
+/// The message of a line with results, which are nearly all of it and so read with the rest, too.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct BlockBones<'a> {
+struct Results<'a> {
+    #[serde(borrow)]
+    content: Vec<Object<BlockBones<'a, Value>>>,
+}
+
+/// The fields of a block of a user line, likewise.
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "C: Deserialize<'de>"))]
+struct BlockBones<'a, C> {
     #[serde(borrow, rename = "type")]
     kind: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -226,8 +259,16 @@ struct BlockBones<'a> {
     tool_use_id: Option<&'a RawValue>,
     #[serde(borrow)]
     is_error: Option<&'a RawValue>,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
+    content: Option<C>,
+}
+
+/// A block that is not yet looked at either.
+type RawBlock<'a> = BlockBones<'a, &'a RawValue>;
+
+impl<C> Default for BlockBones<'_, C> {
+    fn default() -> Self {
+        BlockBones { kind: None, text: None, tool_use_id: None, is_error: None, content: None }
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -267,8 +308,11 @@ impl TranscriptLine {
         if !text.trim_start().starts_with('{') {
             return None;
         }
+        if let Some(line) = with_results(&text) {
+            return Some(line);
+        }
         let repaired;
-        let bones: Bones<'_> = match serde_json::from_str(&text) {
+        let bones: Bones<'_, MessageBones<'_>> = match serde_json::from_str(&text) {
             Ok(bones) => bones,
             Err(_) => {
                 repaired = with_message_as_object(&text)?;
@@ -290,13 +334,22 @@ impl TranscriptLine {
             Some("cost-state") => serde_json::from_str(&text).ok().map(LineKind::Cost),
             _ => None,
         };
-        let is_sidechain = is_true(bones.is_sidechain);
-        Some(TranscriptLine {
-            at: text_of(bones.timestamp),
-            is_sidechain,
-            what: what.unwrap_or(LineKind::Other),
-        })
+        Some(bones.line(what.unwrap_or(LineKind::Other)))
     }
+}
+
+/// A line of the user's that holds results, as the client writes it, in one go; none of any other.
+fn with_results(text: &str) -> Option<TranscriptLine> {
+    // Told by the line's beginning, in which the client says its type: what is tried in vain is read twice.
+    let beginning = (HEAD - 3..=HEAD).rev().find_map(|end| text.get(..end))?;
+    if !beginning.contains(USER) {
+        return None;
+    }
+    let mut line: Bones<'_, Results<'_>> = serde_json::from_str(text).ok()?;
+    let Object(message) = line.message.take()?;
+    let results = line.results(message.content.into_iter().map(|Object(block)| block));
+    (text_of(line.kind).as_deref() == Some("user") && !results.is_empty())
+        .then(|| line.line(LineKind::Results(results)))
 }
 
 /// A line whose message is none, which costs it no other field. Of a duplicate key the last one counts.
@@ -324,7 +377,38 @@ fn bones<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
         .unwrap_or_default()
 }
 
-fn answer(line: &Bones<'_>) -> Option<Answer> {
+impl<M> Bones<'_, M> {
+    fn line(&self, what: LineKind) -> TranscriptLine {
+        TranscriptLine { at: text_of(self.timestamp), is_sidechain: is_true(self.is_sidechain), what }
+    }
+
+    /// What tools have answered, of the blocks of the line.
+    fn results<'b, C: Into<Content> + 'b>(
+        &self,
+        blocks: impl Iterator<Item = BlockBones<'b, C>>,
+    ) -> Vec<ToolResult> {
+        let decision: Decision = self.permission_decision.and_then(lenient::read).unwrap_or_default();
+        let refused = decision.decision.as_deref().is_some_and(|decision| decision != "accept");
+        let before_run = is_true(self.tool_denial_before_run);
+        let by_person = text_of(self.tool_denial_kind).as_deref() == Some("user-rejected");
+        blocks
+            .filter(|block| text_of(block.kind).as_deref() == Some("tool_result"))
+            .filter_map(|block| {
+                Some(ToolResult {
+                    id: text_of(block.tool_use_id)?,
+                    is_error: is_true(block.is_error),
+                    content: block.content.map(Into::into),
+                    behind: self.tool_use_result.and_then(lenient::read).unwrap_or_default(),
+                    denied: refused || before_run,
+                    stopped: by_person && !refused && !before_run,
+                    decided_by: decision.source.clone(),
+                })
+            })
+            .collect()
+    }
+}
+
+fn answer(line: &Bones<'_, MessageBones<'_>>) -> Option<Answer> {
     let Object(message) = line.message.as_ref()?;
     let blocks = match message.content {
         Some(content) if content.get().starts_with('[') => {
@@ -352,29 +436,11 @@ fn answer(line: &Bones<'_>) -> Option<Answer> {
     })
 }
 
-fn user(line: &Bones<'_>) -> Option<LineKind> {
+fn user(line: &Bones<'_, MessageBones<'_>>) -> Option<LineKind> {
     let Object(message) = line.message.as_ref()?;
     let content = message.content?;
-    let blocks: Vec<BlockBones<'_>> = lenient::objects(content);
-    let decision: Decision = line.permission_decision.and_then(lenient::read).unwrap_or_default();
-    let refused = decision.decision.as_deref().is_some_and(|decision| decision != "accept");
-    let before_run = is_true(line.tool_denial_before_run);
-    let by_person = text_of(line.tool_denial_kind).as_deref() == Some("user-rejected");
-    let results: Vec<ToolResult> = blocks
-        .iter()
-        .filter(|block| text_of(block.kind).as_deref() == Some("tool_result"))
-        .filter_map(|block| {
-            Some(ToolResult {
-                id: text_of(block.tool_use_id)?,
-                is_error: is_true(block.is_error),
-                content: block.content.map(ToOwned::to_owned),
-                behind: line.tool_use_result.and_then(lenient::read).unwrap_or_default(),
-                denied: refused || before_run,
-                stopped: by_person && !refused && !before_run,
-                decided_by: decision.source.clone(),
-            })
-        })
-        .collect();
+    let blocks: Vec<RawBlock<'_>> = lenient::objects(content);
+    let results = line.results(blocks.into_iter());
     if !results.is_empty() {
         return Some(LineKind::Results(results));
     }
@@ -391,18 +457,18 @@ fn words(content: &RawValue) -> String {
         return text;
     }
     let word = |block: &RawValue| {
-        let block: BlockBones<'_> = bones(Some(block));
+        let block: RawBlock<'_> = bones(Some(block));
         block.text.and_then(lenient::text_of).or_else(|| Some(format!("[{}]", text_of(block.kind)?)))
     };
     lenient::elements(content).into_iter().filter_map(word).collect::<Vec<_>>().join("\n")
 }
 
 /// Only what was rendered reached the model.
-fn context(line: &Bones<'_>) -> Option<LineKind> {
+fn context(line: &Bones<'_, MessageBones<'_>>) -> Option<LineKind> {
     let attachment: Attachment = line.attachment.and_then(lenient::read)?;
     let text: Vec<String> = lenient::elements(line.rendered?)
         .into_iter()
-        .filter_map(|part| bones::<BlockBones<'_>>(Some(part)).content.map(words))
+        .filter_map(|part| bones::<RawBlock<'_>>(Some(part)).content.map(words))
         .collect();
     let from = [attachment.kind, attachment.hook_name].into_iter().flatten().collect::<Vec<_>>().join(" ");
     (!text.is_empty()).then(|| LineKind::Context { from, text: text.join("\n") })
@@ -411,6 +477,23 @@ fn context(line: &Bones<'_>) -> Option<LineKind> {
 impl ToolResult {
     /// What the model is given, as words.
     pub fn text(&self) -> String {
-        self.content.as_deref().map(words).unwrap_or_default()
+        match &self.content {
+            Some(Content::Read(content)) => words_of(content),
+            Some(Content::Raw(content)) => words(content),
+            None => String::new(),
+        }
+    }
+}
+
+/// The same of what was read.
+fn words_of(content: &Value) -> String {
+    let word = |block: &Value| {
+        let text = |key: &str| block.get(key)?.as_str().map(str::to_owned);
+        text("text").or_else(|| Some(format!("[{}]", text("type").filter(|kind| !kind.is_empty())?)))
+    };
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => blocks.iter().filter_map(word).collect::<Vec<_>>().join("\n"),
+        _ => String::new(),
     }
 }

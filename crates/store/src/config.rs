@@ -1,5 +1,6 @@
 //! Settings: the project's over the user's over the defaults; and the client's own keys that move the auto-compact threshold.
 
+use crate::layout::below;
 use crate::{Project, StoreError, disk, environment, ledger, sessions};
 use plimsoll_domain::record::ClientSettings;
 use plimsoll_domain::settings::authority::{self, Ignored};
@@ -62,10 +63,9 @@ fn lies_outside(user: &Path, root: &Path) -> bool {
 
 /// The user's own settings, for every project; none without a home.
 pub fn user_file() -> Option<PathBuf> {
-    environment::variable("XDG_CONFIG_HOME")
-        .map(PathBuf::from)
-        .or_else(|| environment::home().map(|home| home.join(".config")))
-        .map(|folder| folder.join("plimsoll/settings.json"))
+    let of_home = || Some(below(&environment::home()?, &["/.config/plimsoll/settings.json"]));
+    let folder = environment::variable("XDG_CONFIG_HOME").map(PathBuf::from);
+    folder.map(|folder| below(&folder, &["/plimsoll/settings.json"])).or_else(of_home)
 }
 
 /// What a file says: its keys, for putting another file's over them (null where there is none), and what they mean.

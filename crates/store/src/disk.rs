@@ -110,8 +110,7 @@ pub fn append_line(path: &Path, line: &str) -> Result<(), StoreError> {
 
 fn ends_in_a_line(opened: &Opened) -> bool {
     let mut last = [0];
-    let end = u64::try_from(opened.stat.st_size).unwrap_or(0);
-    end == 0 || opened.file.read_exact_at(&mut last, end - 1).is_err() || last == *b"\n"
+    opened.size() == 0 || opened.file.read_exact_at(&mut last, opened.size() - 1).is_err() || last == *b"\n"
 }
 
 /// A file that can only be added to.
@@ -233,7 +232,10 @@ pub fn open(path: &Path) -> Result<File, StoreError> {
 
 /// A file from its start, with its size; none if it is missing.
 pub(crate) fn open_sized(path: &Path) -> Result<Option<(File, u64)>, StoreError> {
-    let sized = |opened: Opened| (opened.file, u64::try_from(opened.stat.st_size).unwrap_or(0));
+    let sized = |opened: Opened| {
+        let size = opened.size();
+        (opened.file, size)
+    };
     Ok(open_if_there(path)?.map(sized))
 }
 
@@ -432,6 +434,17 @@ pub fn names(folder: &Path) -> Vec<String> {
     names
 }
 
+/// Which of these names are in a folder.
+pub fn present<'n>(folder: &Path, names: &[&'n str]) -> Vec<&'n str> {
+    let Ok(entries) = door::folder(folder).and_then(|folder| Ok(Dir::new(folder)?)) else {
+        return Vec::new();
+    };
+    let asked = |entry: rustix::fs::DirEntry| {
+        names.iter().copied().find(|name| entry.file_name().to_bytes() == name.as_bytes())
+    };
+    entries.flatten().filter_map(asked).collect()
+}
+
 /// When a file was changed or renamed last. Nothing but a change sets this time, unlike the modification time.
 pub fn touched(path: &Path) -> Option<SystemTime> {
     let metadata = path.symlink_metadata().ok()?;
@@ -481,7 +494,7 @@ pub fn listing(folder: &Path) -> String {
 
 /// All of standard input, up to a limit.
 pub fn read_stdin(limit: u64) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(16 * 1024);
+    let mut bytes = Vec::with_capacity(8 * 1024);
     // Not by the standard library's buffer: what is read here once would be copied from there.
     while (bytes.len() as u64) < limit {
         bytes.reserve(1);

@@ -27,6 +27,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use walk::{Destination, Lost, Walk};
 
@@ -41,7 +42,8 @@ pub(crate) fn largest(path: &Path, is_below_a_root: bool) -> u64 {
         let is_piece = || name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
         name.ends_with(".jsonl") || name.ends_with(".log") || is_piece()
     };
-    let name = path.file_name().and_then(std::ffi::OsStr::to_str);
+    let name = path.as_os_str().as_bytes().rsplit(|byte| *byte == b'/').next();
+    let name = name.and_then(|name| std::str::from_utf8(name).ok());
     let name = name.map(|name| name.strip_suffix(".zst").unwrap_or(name));
     if !is_below_a_root || name.is_some_and(is_log) { LARGEST_LOG } else { LARGEST }
 }
@@ -120,9 +122,17 @@ impl Refused {
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) file: File,
-    pub(crate) stat: Stat,
+    /// None for one that we have just made: it is empty.
+    pub(crate) stat: Option<Stat>,
     /// True for what is below a project's or git's folder.
     pub(crate) is_below_a_root: bool,
+}
+
+impl Opened {
+    /// How large it was.
+    pub(crate) fn size(&self) -> u64 {
+        self.stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
+    }
 }
 
 /// Opens a plain file. With [`OFlags::CREATE`] a missing one is made, for the owner alone; its folder must be there.
@@ -136,13 +146,15 @@ pub(crate) fn open(path: &Path, how: OFlags) -> Result<Opened, Refused> {
         Some(below) => open_below(below, flags, mode)?,
         None => rustix::fs::openat(CWD, path, flags, mode).map_err(not_a_file)?,
     };
-    // Asked of what is open: its name may belong to something else by now.
-    let stat = rustix::fs::fstat(&opened)?;
-    let kind = FileType::from_raw_mode(stat.st_mode);
-    if !kind.is_file() {
-        return Err(Refused::NotAFile);
-    }
+    let is_new = how.contains(OFlags::CREATE | OFlags::EXCL);
+    let stat = if is_new { None } else { Some(stat_of_file(&opened)?) };
     Ok(Opened { file: File::from(opened), stat, is_below_a_root: below.is_some() })
+}
+
+/// Asked of what is open: its name may belong to something else by now.
+fn stat_of_file(opened: &OwnedFd) -> Result<Stat, Refused> {
+    let stat = rustix::fs::fstat(opened)?;
+    if FileType::from_raw_mode(stat.st_mode).is_file() { Ok(stat) } else { Err(Refused::NotAFile) }
 }
 
 /// What the system says of a pipe without a reader, of a socket, and of a folder that is to be written.
@@ -283,7 +295,7 @@ impl Below<'_> {
 
 /// All of a file, unless there is more than that.
 pub(crate) fn read_all(opened: Opened, most: u64) -> std::io::Result<Option<Vec<u8>>> {
-    let size = u64::try_from(opened.stat.st_size).unwrap_or(0);
+    let size = opened.size();
     if size > most {
         return Ok(None);
     }

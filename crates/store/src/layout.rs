@@ -196,6 +196,11 @@ impl Project {
         is_plain(session_id).then(|| below(&self.own, &[SESSIONS, session_id, ".status.json"]))
     }
 
+    /// What of the working memory one session has been shown.
+    pub(crate) fn seen(&self, session_id: &SessionId) -> Option<PathBuf> {
+        is_plain(session_id).then(|| below(&self.own, &["/memory/seen/", session_id, ".json"]))
+    }
+
     /// The captured output of a run.
     pub fn run_folder(&self, run_id: &RunId) -> PathBuf {
         let name = if is_plain(run_id) { run_id } else { "unnamed" };
@@ -289,7 +294,7 @@ fn is_git_folder(folder: &Path) -> bool {
 }
 
 /// A path made in one piece: joining part by part copies it each time, and every hook makes a dozen.
-fn below(root: &Path, parts: &[&str]) -> PathBuf {
+pub(crate) fn below(root: &Path, parts: &[&str]) -> PathBuf {
     let length = parts.iter().map(|part| part.len()).sum::<usize>();
     let mut path = std::ffi::OsString::with_capacity(root.as_os_str().len() + length);
     path.push(root);

@@ -33,7 +33,7 @@ pub fn acquire(path: &Path, timeout: Duration) -> Result<Lock, StoreError> {
         // Spelled out: since Rust 1.89 `File` has methods of its own with similar names.
         match FileExt::try_lock_exclusive(&file) {
             // An agent's `git clean` may have replaced the file under us: then we hold a lock on nothing.
-            Ok(()) if is_still_at(path, &stat) => return Ok(Lock { _file: file }),
+            Ok(()) if stat.is_some_and(|stat| is_still_at(path, &stat)) => return Ok(Lock { _file: file }),
             Ok(()) => continue,
             Err(error) if is_contended(&error) => {}
             Err(error) => return Err(io("lock", path)(error)),

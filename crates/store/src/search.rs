@@ -1,15 +1,35 @@
 //! Searching the few kilobytes of a transcript that mostly suffice, by what every processor of its kind can. A longer search asks
 //! first what else this one can: inside a virtual machine that takes as long as all the rest that a hook does.
 
-use memchr::arch::all::memchr::One;
-use memchr::{memmem, memrchr};
+#[cfg(target_arch = "aarch64")]
+use memchr::arch::aarch64::neon::memchr::One;
+#[cfg(target_arch = "x86_64")]
+use memchr::arch::x86_64::sse2::memchr::One;
+use memchr::{memchr, memmem, memrchr};
 
 /// From here on a faster search makes up for the question.
 const LONG: usize = 32 * 1024;
 
 /// Where the last line break is.
 pub(crate) fn last_break(bytes: &[u8]) -> Option<usize> {
-    if bytes.len() < LONG { One::new(b'\n').rfind(bytes) } else { memrchr(b'\n', bytes) }
+    let plain = if bytes.len() < LONG { line_break() } else { None };
+    plain.map_or_else(|| memrchr(b'\n', bytes), |plain| plain.rfind(bytes))
+}
+
+/// Where the first line break is.
+pub(crate) fn first_break(bytes: &[u8]) -> Option<usize> {
+    let plain = if bytes.len() < LONG { line_break() } else { None };
+    plain.map_or_else(|| memchr(b'\n', bytes), |plain| plain.find(bytes))
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn line_break() -> Option<One> {
+    One::new(b'\n')
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn line_break() -> Option<memchr::arch::all::memchr::One> {
+    Some(memchr::arch::all::memchr::One::new(b'\n'))
 }
 
 /// True if a part occurs.
@@ -47,7 +67,7 @@ mod tests {
         for length in [0, 1, 11, 12, 13, 40, 5_000, LONG - 1, LONG, LONG + 100] {
             let nothing = vec![b'a'; length];
             assert!(!contains(&nothing, part), "{length}");
-            assert_eq!(last_break(&nothing), None);
+            assert_eq!((first_break(&nothing), last_break(&nothing)), (None, None));
             for place in [0, 1, length / 2, length.saturating_sub(part.len())] {
                 let mut bytes = nothing.clone();
                 if let Some(there) = bytes.get_mut(place..place + part.len()) {
@@ -57,7 +77,7 @@ mod tests {
                 }
                 if let Some(byte) = bytes.get_mut(place) {
                     *byte = b'\n';
-                    assert_eq!(last_break(&bytes), Some(place));
+                    assert_eq!((first_break(&bytes), last_break(&bytes)), (Some(place), Some(place)));
                 }
             }
         }

@@ -25,6 +25,7 @@ pub use reader::{Backwards, Forwards, LineStart, RawLine};
 pub use verify::{Finding, Report};
 pub use writer::Writer;
 
+use crate::layout::below;
 use crate::{Durability, Project, StoreError, disk, door, lock};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -99,11 +100,11 @@ impl TurnLog {
     }
 
     fn pending_folder(&self) -> PathBuf {
-        self.folder.join("pending")
+        below(&self.folder, &["/pending"])
     }
 
     fn file(&self, extension: &str) -> PathBuf {
-        self.folder.join(format!("{}.{extension}", self.session_id))
+        below(&self.folder, &["/", &self.session_id, ".", extension])
     }
 
     /// True if there is a log.

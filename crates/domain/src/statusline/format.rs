@@ -22,10 +22,10 @@ impl Format {
     }
 }
 
-/// Whether a writing names a field.
-pub fn names(source: &str, field: &str) -> bool {
+/// Whether a writing names one of these fields.
+pub fn names(source: &str, fields: &[&str]) -> bool {
     let mut is_named = false;
-    for_each_field(source, &mut |name| is_named |= name == field);
+    for_each_field(source, &mut |name| is_named |= fields.contains(&name));
     is_named
 }
 
@@ -224,7 +224,7 @@ mod tests {
             assert_eq!(written(format, false).as_deref(), short, "{format}");
         }
         assert_eq!(fields(r"\{x\} {a}[ {b} \[{c}\]]"), ["a", "b", "c"]);
-        assert!(names("{a}[ {b}]", "b") && !names("{a}[ {b}]", "c"));
+        assert!(names("{a}[ {b}]", &["c", "b"]) && !names("{a}[ {b}]", &["c"]));
     }
 
     #[test]

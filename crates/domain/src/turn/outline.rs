@@ -2,6 +2,7 @@
 
 use super::Block;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// What a response holds.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -96,18 +97,18 @@ pub(super) fn text_of(block: &Block) -> Option<String> {
 }
 
 /// The words of what a tool gave back: a text, or the texts of its blocks.
-pub(super) fn words(result: &Value) -> String {
+pub(super) fn words(result: &Value) -> Cow<'_, str> {
     match result {
-        Value::String(text) => text.clone(),
+        Value::String(text) => Cow::Borrowed(text),
         Value::Array(blocks) => {
             let word = |block: &Value| match block["text"].as_str() {
                 Some(text) => Some(text.to_owned()),
                 None => Some(format!("[{}]", block["type"].as_str()?)),
             };
-            blocks.iter().filter_map(word).collect::<Vec<_>>().join("\n")
+            blocks.iter().filter_map(word).collect::<Vec<_>>().join("\n").into()
         }
-        Value::Null => String::new(),
-        other => other.to_string(),
+        Value::Null => Cow::Borrowed(""),
+        other => other.to_string().into(),
     }
 }
 

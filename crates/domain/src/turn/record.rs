@@ -75,8 +75,7 @@ struct Content<'a> {
     result: Packing<'a, Value>,
     prints: Vec<Packing<'a, str>>,
     tool_calls: Vec<NewCall<'a>>,
-    memory: Box<RawValue>,
-    ext: Packing<'a, Map<String, Value>>,
+    // Behind these: `memory`, which is there as JSON already, and `ext`.
 }
 
 /// Tool and arguments are left out where the raw response says the same.
@@ -129,11 +128,15 @@ pub fn encode_new(turn: &Turn, known: &Known) -> (Encoded, Option<PackedMemory>)
         result: packer.pack(turn.result()),
         prints: turn.prints().iter().map(|text| packer.pack(text.as_str())).collect(),
         tool_calls: tool_calls.collect(),
-        memory: RawValue::from_string(memory).unwrap_or_default(),
-        ext: packer.pack(turn.ext()),
     };
-    let content = serde_json::to_string(&content).unwrap_or_default();
+    let (content, ext) = (written(&content), written(&packer.pack(turn.ext())));
+    let fields = content.strip_suffix('}').unwrap_or_default();
+    let content = format!(r#"{fields},"memory":{memory},"ext":{ext}}}"#);
     (Encoded { content, blobs: packer.blobs.into_inner() }, packed)
+}
+
+fn written(what: &impl Serialize) -> String {
+    serde_json::to_string(what).unwrap_or_default()
 }
 
 /// True if the raw response has a call at its place.
@@ -151,7 +154,7 @@ fn hashed<'a>(turn: &'a Turn, known: &'a Known) -> Vec<(&'a str, &'a str)> {
 /// Anything else the log keeps, such as a prompt.
 pub fn encode_fields(fields: &Map<String, Value>) -> Encoded {
     let packer = Packer::default();
-    let content = serde_json::to_string(&packer.pack(fields)).unwrap_or_default();
+    let content = written(&packer.pack(fields));
     Encoded { content, blobs: packer.blobs.into_inner() }
 }
 

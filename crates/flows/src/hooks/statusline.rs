@@ -10,6 +10,7 @@ use plimsoll_domain::{SessionId, Settings};
 use plimsoll_policy::statusline::{Explained, View, explain as explained, render};
 use plimsoll_protocol::status::StatusPayload;
 use plimsoll_store::{Project, StoreError, clock, config, sessions, windows};
+use std::mem::ManuallyDrop;
 use std::path::Path;
 
 /// What one call of the status line is about.
@@ -31,13 +32,15 @@ struct StatusLineInvocation<'a> {
 
 /// The status line. Whatever is wrong with the input, a line comes out: without one it would vanish.
 pub fn statusline(input: &[u8]) -> HookResponse {
-    let call = StatusLineInvocation::read(input);
-    let known = call.known();
-    let mut record = call.figures(known.as_ref());
-    let line = render(&call.view(&mut record), &call.settings.statusline);
+    // The process ends with its answer: nobody needs this memory back piece by piece.
+    let call = ManuallyDrop::new(StatusLineInvocation::read(input));
+    let known = ManuallyDrop::new(call.known());
+    let mut record = ManuallyDrop::new(call.figures(known.as_ref()));
+    let view = ManuallyDrop::new(call.view(&mut record));
+    let line = render(&view, &call.settings.statusline);
     let published = call.publish(known.as_ref(), &record);
     let signal = HookResponse::text(Some(line)).with_complaint(published.err());
-    call.complaints.into_iter().fold(signal, |signal, complaint| signal.with_complaint(Some(complaint)))
+    call.complaints.iter().fold(signal, |signal, complaint| signal.with_complaint(Some(complaint)))
 }
 
 /// Measures and publishes, and becomes another status line, with what the client handed over. Only where that cannot

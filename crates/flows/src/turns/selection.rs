@@ -147,7 +147,7 @@ pub fn places(turn: &Turn) -> Vec<(&'static str, String)> {
     let mut places = vec![("text", turn.text())];
     places.extend(turn.program().map(|program| ("program", program.to_owned())));
     places.extend(turn.failure_of().map(|failure| ("failure", failure.message)));
-    places.extend(turn.tool_calls().iter().map(|call| ("result", call.result_text())));
+    places.extend(turn.tool_calls().iter().map(|call| ("result", call.result_text().into_owned())));
     places.extend(turn.prints().iter().map(|text| ("prints", text.clone())));
     places
 }

@@ -68,7 +68,7 @@ impl Piece<'_> {
     fn written(mut self) -> Option<Self> {
         let is_shown = |group: &str| match &self.dropped {
             Dropped::All => false,
-            Dropped::With(fields) => !fields.iter().any(|field| format::names(group, field)),
+            Dropped::With(fields) => !format::names(group, fields),
         };
         self.text = written(self.writing, &is_shown, &self.fields)?;
         Some(self)

@@ -7,7 +7,7 @@ use plimsoll_domain::log_line::Tokens;
 use plimsoll_domain::text::{clip, json_value};
 use plimsoll_domain::turn::record::Known;
 use plimsoll_domain::turn::{CallOutcome, Failure, ToolCall};
-use plimsoll_protocol::recording::ToolResult;
+use plimsoll_protocol::recording::{Content, ToolResult};
 use plimsoll_protocol::transcript::Usage;
 use serde_json::{Map, Value, json};
 
@@ -69,7 +69,11 @@ fn tool_call((id, name, args): &(String, String, Value), open: &OpenTurn) -> Too
         ("agent_type", behind.agent_type.as_ref().map(|kind| json!(kind))),
     ];
     ext.extend(facts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
-    let result = result.content.as_ref().map(|raw| json_value(raw.get())).unwrap_or_default();
+    let result = match &result.content {
+        Some(Content::Read(value)) => value.clone(),
+        Some(Content::Raw(raw)) => json_value(raw.get()),
+        None => Value::Null,
+    };
     ToolCall { name: name.clone(), args: args.clone(), result, ext }
 }
 

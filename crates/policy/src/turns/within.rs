@@ -4,7 +4,6 @@ use super::Returned;
 use plimsoll_domain::turn::Block;
 use plimsoll_protocol::recording::{Behind, ToolResult};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 /// The results among the blocks of a response, by their call.
 pub(super) fn results(blocks: &[Block], at: &str) -> impl Iterator<Item = (String, Returned)> {
@@ -21,7 +20,7 @@ pub(super) fn results(blocks: &[Block], at: &str) -> impl Iterator<Item = (Strin
         let result = ToolResult {
             id: id.clone(),
             is_error,
-            content: RawValue::from_string(content.to_string()).ok(),
+            content: Some(content.clone().into()),
             behind: Behind::default(),
             denied: false,
             stopped: false,

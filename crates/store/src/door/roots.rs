@@ -43,14 +43,14 @@ pub(crate) fn register(path: &Path, kind: RootKind) {
     if kind == RootKind::Git && find(path).is_some() {
         return;
     }
-    let holds_home =
-        kind == RootKind::Project && environment::home().is_some_and(|home| home.starts_with(path));
-    let kind = if holds_home { RootKind::Home } else { kind };
-    let root = Arc::new(Root { path: path.to_owned(), kind, folder: OnceLock::new() });
+    let mut root = Root { path: path.to_owned(), kind, folder: OnceLock::new() };
+    if kind == RootKind::Project && environment::home().is_some_and(|home| root.below(&home).is_some()) {
+        root.kind = RootKind::Home;
+    }
     let mut roots = ROOTS.write().unwrap_or_else(PoisonError::into_inner);
     // One that was known before its project: held open by itself, it would not be found once an agent has made it again.
     roots.retain(|known| known.kind != RootKind::Git || root.below(&known.path).is_none());
-    roots.push(root);
+    roots.push(Arc::new(root));
 }
 
 /// Somebody has removed this folder, or made it anew: what is below it from now on is not what is still held open.

@@ -162,11 +162,6 @@ pub fn sweep_seen(project: &Project) {
     }
 }
 
-fn path(project: &Project, session_id: &SessionId) -> Option<PathBuf> {
-    let name = project.session(session_id)?.file_name()?.to_owned();
-    Some(folder(project).join(name))
-}
-
 /// True if the memory is as a session's own conversation was told it, and fewer than so many of its calls ago: then its
 /// answer is counted, and that is all. No lock is taken, so a change that was written since it was looked at is told with the
 /// next call.
@@ -198,7 +193,7 @@ impl Seen {
 
 /// What the conversations of a session have been shown; empty if there is no record.
 pub fn seen(project: &Project, session_id: &SessionId) -> Seen {
-    path(project, session_id).and_then(|path| load_parsed(&path)).unwrap_or_default()
+    project.seen(session_id).and_then(|path| load_parsed(&path)).unwrap_or_default()
 }
 
 impl Held<'_> {
@@ -208,7 +203,7 @@ impl Held<'_> {
         session_id: &SessionId,
         change: impl FnOnce(&mut Seen),
     ) -> Result<(), StoreError> {
-        let Some(path) = path(self.project, session_id) else { return Ok(()) };
+        let Some(path) = self.project.seen(session_id) else { return Ok(()) };
         let before = seen(self.project, session_id);
         let mut after = before.clone();
         change(&mut after);

@@ -6,6 +6,7 @@
 
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
+use crate::layout::below;
 use crate::{Project, disk};
 use plimsoll_domain::SessionId;
 use rustix::fs::OFlags;
@@ -21,7 +22,7 @@ const MOST: u64 = 256;
 
 /// Not among what is copied for a run: its name begins like those of what sessions were told.
 fn path(project: &Project) -> PathBuf {
-    project.memory().join("seen.steps")
+    below(project.own(), &["/memory/seen.steps"])
 }
 
 fn mark(session_id: &SessionId) -> [u8; MARK as usize] {
@@ -55,7 +56,7 @@ pub(super) fn own_and_next(project: &Project, session_id: &SessionId, since: u64
     let Ok(opened) = disk::open_or_make(&path(project), OFlags::RDWR | OFlags::APPEND) else {
         return (0, None);
     };
-    let size = u64::try_from(opened.stat.st_size).unwrap_or(0);
+    let size = opened.size();
     (own_of(&opened.file, size, session_id, since), Some(Next(opened.file)))
 }
 

@@ -1,8 +1,8 @@
 //! Reading a log, from its beginning or from its end; memory stays at a line, whatever the log's size.
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
+use crate::search::{first_break, last_break};
 use crate::{StoreError, disk, door, io};
-use memchr::memrchr;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
@@ -68,14 +68,14 @@ impl Forwards {
     pub fn read_into(&mut self, line: &mut RawLine) -> Result<bool, StoreError> {
         line.bytes.clear();
         let Some(file) = &mut self.file else { return Ok(false) };
-        let read = file.take(self.longest).read_until(b'\n', &mut line.bytes);
-        let mut read = read.map_err(io("read", &self.path))? as u64;
+        let read = pass_line(file, self.longest, |bytes| line.bytes.extend_from_slice(bytes));
+        let mut read = read.map_err(io("read", &self.path))?;
         if read == self.longest && line.bytes.last() != Some(&b'\n') {
             if self.is_ours {
                 return Err(StoreError::TooLarge { path: self.path.clone(), most: self.longest });
             }
             line.bytes.clear();
-            read += pass_over(file).map_err(io("read", &self.path))?;
+            read += pass_line(file, u64::MAX, |_| {}).map_err(io("read", &self.path))?;
             line.bytes.push(b'\n');
         }
         line.place = self.next;
@@ -121,17 +121,21 @@ impl Read for Rest {
     }
 }
 
-/// Goes to the line after the current one, keeping nothing of it; answers with how many bytes that were.
-fn pass_over(file: &mut BufReader<Rest>) -> std::io::Result<u64> {
+/// Goes to the line after the current one, or over the bytes that may be read; answers with how many bytes that were.
+fn pass_line(file: &mut BufReader<Rest>, most: u64, mut keep: impl FnMut(&[u8])) -> std::io::Result<u64> {
     let mut passed = 0;
     loop {
-        let bytes = file.fill_buf()?;
-        let end = memchr::memchr(b'\n', bytes).map(|place| place + 1);
+        let bytes = match file.fill_buf() {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            read => read?,
+        };
+        let bytes = &bytes[..bytes.len().min(usize::try_from(most - passed).unwrap_or(usize::MAX))];
+        let end = first_break(bytes).map(|place| place + 1);
         let step = end.unwrap_or(bytes.len());
-        let is_last = end.is_some() || bytes.is_empty();
+        keep(&bytes[..step]);
         file.consume(step);
         passed += step as u64;
-        if is_last {
+        if end.is_some() || step == 0 {
             return Ok(passed);
         }
     }
@@ -211,7 +215,7 @@ impl Backwards {
 
     fn take(&mut self, is_ended: bool) -> Result<Option<RawLine>, StoreError> {
         loop {
-            if let Some(place) = memrchr(b'\n', &self.kept) {
+            if let Some(place) = last_break(&self.kept) {
                 let bytes = self.kept.split_off(place + 1);
                 self.kept.pop();
                 let offset = self.from + place as u64 + 1;

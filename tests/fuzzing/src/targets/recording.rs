@@ -2,9 +2,10 @@
 
 use super::Target;
 use crate::seeds::{beginnings, texts};
+use plimsoll_domain::text::json_value;
 use plimsoll_domain::turn::record::{blobs_of, decode, decode_fields, encode, encode_fields};
 use plimsoll_policy::turns::{AssembledRecord, Assembler, EndOfInput, Record, Remembered, TurnMemory};
-use plimsoll_protocol::recording::{AgentNote, LineKind, TranscriptLine};
+use plimsoll_protocol::recording::{AgentNote, Content, LineKind, ToolResult, TranscriptLine};
 use plimsoll_protocol::transcript::Line;
 use serde_json::{Map, Value, json};
 
@@ -25,6 +26,7 @@ fn body(bytes: &[u8]) {
     let _ = AgentNote::parse(bytes);
     for line in bytes.split(|byte| *byte == b'\n') {
         quick_and_patient(line);
+        results_in_one_go(line);
     }
     let (whole, blocks) = assembled(bytes, false);
     let (in_steps, _) = assembled(bytes, true);
@@ -94,6 +96,31 @@ fn check_blocks(line: &[u8], answer: &plimsoll_protocol::recording::Answer) {
         let is_of_a_text = block.get().starts_with(r#"{"type":"text","text":"#);
         assert!(is_of_a_text || line.contains(block.get()), "{}", block.get());
     }
+}
+
+/// A line with results that is read in one go says what it says where it is spelled in a way that the client does not use.
+fn results_in_one_go(line: &[u8]) {
+    let Ok(line) = std::str::from_utf8(line) else { return };
+    let patient =
+        TranscriptLine::parse(line.replacen(r#""type":"user""#, r#""type" : "user""#, 1).as_bytes());
+    match (TranscriptLine::parse(line.as_bytes()), patient) {
+        (Some(quick), Some(patient)) => assert_eq!(results(&quick), results(&patient), "{line}"),
+        (quick, patient) => assert_eq!(quick.is_some(), patient.is_some(), "{line}"),
+    }
+}
+
+fn results(line: &TranscriptLine) -> String {
+    let LineKind::Results(results) = &line.what else { return format!("{line:?}") };
+    let result = |result: &ToolResult| {
+        let content = match &result.content {
+            Some(Content::Read(value)) => value.clone(),
+            Some(Content::Raw(raw)) => json_value(raw.get()),
+            None => Value::Null,
+        };
+        format!("{content} {:?}", (result.text(), ToolResult { content: None, ..result.clone() }))
+    };
+    let results: Vec<String> = results.iter().map(result).collect();
+    format!("{:?} {} {results:?}", line.at, line.is_sidechain)
 }
 
 /// A line read for its usage alone says what the whole line says.

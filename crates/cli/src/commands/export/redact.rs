@@ -52,7 +52,8 @@ impl Redactor {
     fn turn(&mut self, turn: &Turn) -> Turn {
         let raw = self.at("raw_response", |it| it.each(turn.raw_response(), Redactor::block));
         let program = self.program(turn, &raw);
-        let wholes: Vec<String> = turn.tool_calls().iter().map(ToolCall::result_text).collect();
+        let wholes: Vec<String> =
+            turn.tool_calls().iter().map(|call| call.result_text().into_owned()).collect();
         let calls = self.at("tool_calls", |it| it.each(turn.tool_calls(), Redactor::call));
         let prints = self.at("prints", |it| it.each(turn.prints(), |it, text| it.text(text)));
         let memory = self.at("memory", |it| it.map(turn.memory()));
@@ -93,7 +94,7 @@ impl Redactor {
         let error = ext.remove("error");
         let mut ext = self.at("ext", |it| it.map(&ext));
         if let Some(error) = error {
-            let whole = call.result_text();
+            let whole = call.result_text().into_owned();
             let cleaned = match error.as_str() {
                 Some(text) => self.at("error", |it| json!(it.part(text, std::slice::from_ref(&whole)))),
                 None => self.at("error", |it| it.value(&error)),

@@ -2,6 +2,7 @@
 
 use super::{BLOB, HEAD, LARGE};
 use crate::digest::sha256;
+use crate::text::first;
 use crate::turn::Block;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -44,7 +45,7 @@ impl<'a> Packer<'a> {
         let hash = self.hash(bytes);
         let mut named = json!({"sha256": hash, "bytes": bytes.len()});
         if let Some(head) = head {
-            named["head"] = json!(head.chars().take(HEAD).collect::<String>());
+            named["head"] = json!(first(head, HEAD));
         }
         self.blobs.borrow_mut().entry(hash).or_insert_with(|| bytes.to_owned());
         json!({BLOB: named})

@@ -32,7 +32,7 @@ pub(super) fn look(
     let mut view = standing(&git, &head);
     let look = &call.settings.statusline;
     let is_told = head != UNTOLD;
-    if !is_told || COUNTED.iter().any(|field| look.asks_for(SegmentKind::Git, field)) {
+    if !is_told || look.asks_for(SegmentKind::Git, &COUNTED) {
         let state = format!("{head} {}", index_time(&git));
         let known = record.git.take().filter(|known| Path::new(&known.folder) == folder);
         let asked = ask(folder, state, known, look.timeout(SegmentKind::Git.name()));
@@ -69,8 +69,8 @@ fn ask(folder: &Path, state: String, known: Option<GitRecord>, deadline: std::ti
 /// Branch, worktree and what is in progress, off the files.
 fn standing(git: &Path, head: &str) -> GitView {
     // Listed once: most of what is asked for is not there.
-    let names = disk::names(git);
-    let has = |name: &str| names.iter().any(|known| known == name);
+    let there = disk::present(git, &MARKS);
+    let has = |name: &str| there.contains(&name);
     let rebase = ["rebase-merge", "rebase-apply"].into_iter().filter(|name| has(name));
     let rebase = rebase.map(|name| git.join(name)).find(|it| disk::is_folder(it));
     let onto = rebase.as_deref().and_then(|rebase| read(&rebase.join("head-name")));
@@ -86,6 +86,17 @@ fn standing(git: &Path, head: &str) -> GitView {
         ..GitView::default()
     }
 }
+
+/// What lies in git's folder only while something is in progress, or in that of a linked worktree.
+const MARKS: [&str; 7] = [
+    "MERGE_HEAD",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "BISECT_LOG",
+    "rebase-merge",
+    "rebase-apply",
+    "commondir",
+];
 
 /// `rebase 2/5`.
 fn progress(rebase: &Path) -> String {
