@@ -6,7 +6,7 @@ use plimsoll_protocol::{Hook, Malformed};
 use plimsoll_store::memory::Standing;
 use plimsoll_store::{Project, StoreError, config, ledger, sessions, state_file};
 use std::cell::OnceCell;
-use std::path::PathBuf;
+use std::path::Path;
 
 /// One call of a hook.
 #[derive(Debug)]
@@ -91,8 +91,8 @@ impl HookInvocation {
     }
 
     /// The transcript.
-    pub fn transcript(&self) -> Option<PathBuf> {
-        self.hook.transcript_path.as_ref().map(PathBuf::from)
+    pub fn transcript(&self) -> Option<&Path> {
+        self.hook.transcript_path.as_deref().map(Path::new)
     }
 
     /// True when this session belongs to the run that its environment names. Its record says so since

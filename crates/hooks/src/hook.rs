@@ -6,6 +6,7 @@ use plimsoll_flows::HookResponse;
 use plimsoll_flows::hook_invocation::is_in_review;
 use plimsoll_flows::hooks::{PROGRAMS, Program, Started, program_of};
 use plimsoll_flows::install::plugin::Halves;
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,7 +23,7 @@ const JSON: &str = "--json";
 /// An answer that is complete while something comes behind it: a panic there must not cost the client its answer.
 static KEPT: Mutex<Option<HookResponse>> = Mutex::new(None);
 
-/// Whatever panics from here on, also an argument that is no text, costs the client no session.
+/// Whatever panics from here on costs the client no session.
 pub(crate) fn survive_panics() {
     std::panic::set_hook(Box::new(give_up));
 }
@@ -53,9 +54,14 @@ pub(crate) fn run(program: Program, name: &str, arguments: &[String]) -> ExitCod
     ExitCode::from(signal.exit)
 }
 
-/// The name under which this program was started. A link of the user's own with another name counts as what it leads to.
-pub(crate) fn own_name() -> String {
-    let started_as = file_name(std::env::args_os().next().unwrap_or_default());
+/// The name under which this program was started.
+fn own_name() -> String {
+    name_of(std::env::args_os().next())
+}
+
+/// The same of the first word of its command line. A link of the user's own with another name counts as what it leads to.
+pub(crate) fn name_of(started_as: Option<OsString>) -> String {
+    let started_as = file_name(started_as.unwrap_or_default());
     let led_to = || std::env::current_exe().ok().map(file_name).filter(|name| program_of(name).is_some());
     if program_of(&started_as).is_some() { started_as } else { led_to().unwrap_or(started_as) }
 }
@@ -64,12 +70,16 @@ fn file_name(path: impl AsRef<Path>) -> String {
     path.as_ref().file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The program under a name that none of its hooks has. It is no session's fault, so it does not end one.
-pub(crate) fn refuse() -> ExitCode {
-    let names = PROGRAMS.map(|(name, _)| name);
-    let complaint = format!("start it by a link with the name of a hook: {}", names.join(", "));
+/// The program as nobody can have meant to start it. It is no session's fault, so it does not end one.
+pub(crate) fn refuse(complaint: &str) -> ExitCode {
     emit(&HookResponse::default().with_complaint(Some(complaint)));
     ExitCode::SUCCESS
+}
+
+/// What to do where it has a name that none of its hooks has.
+pub(crate) fn names() -> String {
+    let names = PROGRAMS.map(|(name, _)| name);
+    format!("start it by a link with the name of a hook: {}", names.join(", "))
 }
 
 pub(crate) fn is_asked_for_version(arguments: &[String]) -> bool {
@@ -109,8 +119,9 @@ fn after_panic(panic: impl std::fmt::Display) -> HookResponse {
 /// terminal.
 #[expect(clippy::disallowed_methods, reason = "a hook answers on its standard output")]
 fn emit(signal: &HookResponse) {
-    if let Some(text) = signal.stdout() {
-        let _ = std::io::stdout().write_all(format!("{text}\n").as_bytes());
+    if let Some(mut text) = signal.stdout() {
+        text.push('\n');
+        let _ = plimsoll_store::disk::write_stdout(text.as_bytes());
     }
     for complaint in &signal.complaints {
         let line = format!("{}: {}\n", own_name(), one_line(complaint));

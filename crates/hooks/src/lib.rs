@@ -15,18 +15,23 @@
 mod hook;
 
 use plimsoll_flows::hooks;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Runs the hook by whose name this process was started.
 pub fn main() -> ExitCode {
     hook::survive_panics();
-    let name = hook::own_name();
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut words = std::env::args_os();
+    let name = hook::name_of(words.next());
+    let arguments: Vec<String> = match words.map(OsString::into_string).collect() {
+        Ok(arguments) => arguments,
+        Err(argument) => return hook::refuse(&format!("the argument {} is not UTF-8", argument.display())),
+    };
     if hook::is_asked_for_version(&arguments) {
         return hook::tell_version(&name, &arguments);
     }
     match hooks::program_of(&name) {
         Some(program) => hook::run(program, &name, &arguments),
-        None => hook::refuse(),
+        None => hook::refuse(&hook::names()),
     }
 }

@@ -50,9 +50,7 @@ fn own_file(project: &Project, run_id: Option<&RunId>) -> PathBuf {
 }
 
 fn of_file(project: &Project, own: &Path) -> Loaded {
-    let user = user_file();
-    let is_outside = user.as_ref().is_none_or(|user| lies_outside(user, project.root()));
-    combine(user.as_deref(), is_outside, project, own)
+    combine(user_file().as_deref(), |user| lies_outside(user, project.root()), project, own)
 }
 
 /// A user's file that is in the project is the project's: an agent can write it. A project that is the home itself
@@ -75,36 +73,42 @@ struct Content {
     settings: Settings,
 }
 
-fn combine(user: Option<&Path>, is_outside: bool, project: &Project, own: &Path) -> Loaded {
-    let mut loaded = Loaded::default();
-    let mut users = match user.map(|path| of_user(path, project.root())) {
-        None | Some(Ok(None)) => Content::default(),
-        Some(Ok(Some(content))) => content,
-        Some(Err(error)) => return Loaded { fault: Some(error), ..loaded },
+fn combine(
+    user: Option<&Path>,
+    is_outside: impl FnOnce(&Path) -> bool,
+    project: &Project,
+    own: &Path,
+) -> Loaded {
+    let content = match user.map(|path| of_user(path, project.root())).transpose() {
+        Ok(content) => content.flatten(),
+        Err(error) => return Loaded { fault: Some(error), ..Loaded::default() },
     };
-    if !is_outside && let Some(user) = user {
-        let said = users.keys.clone();
-        let ignored = authority::restrict(&mut users.keys, &Value::Null);
-        if users.keys != said {
-            users.settings = match sense(&users.keys, user) {
+    let user = user.filter(|_| content.is_some());
+    let Content { mut keys, settings } = content.unwrap_or_default();
+    let mut loaded = Loaded { settings, fault: None, ignored: Vec::new() };
+    if let Some(user) = user.filter(|user| !is_outside(user)) {
+        let said = keys.clone();
+        let ignored = authority::restrict(&mut keys, &Value::Null);
+        if keys != said {
+            loaded.settings = match sense(&keys, user) {
                 Ok(settings) => settings,
-                Err(error) => return Loaded { fault: Some(error), ..loaded },
+                Err(error) => return Loaded { fault: Some(error), ..Loaded::default() },
             };
         }
         loaded.note(user, ignored);
     }
     match read(own) {
         Ok(None) => {}
-        Ok(Some(content)) => match with_project(&users.keys, content, own) {
+        Ok(Some(content)) => match with_project(&keys, content, own) {
             Ok((settings, ignored)) => {
-                users.settings = settings;
+                loaded.settings = settings;
                 loaded.note(own, ignored);
             }
             Err(error) => loaded.fault = Some(error),
         },
         Err(error) => loaded.fault = Some(error),
     }
-    Loaded { settings: users.settings, ..loaded }
+    loaded
 }
 
 impl Loaded {
@@ -232,7 +236,7 @@ mod tests {
         let (path, project) = (folder.path().join("user.json"), Project::at(&folder.path().join("project")));
         write(&path, &user.replace("PROJECT", &project.root().display().to_string()));
         write(&project.settings(), own);
-        combine(Some(&path), true, &project, &project.settings())
+        combine(Some(&path), |_| true, &project, &project.settings())
     }
 
     #[test]
@@ -285,7 +289,7 @@ mod tests {
         let user = folder.path().join(".config/plimsoll/settings.json");
         assert!(!lies_outside(&user, project.root()));
         write(&user, r#"{"linear": {"issue": "EVIL-1"}, "grace_batches": 3}"#);
-        let loaded = combine(Some(&user), false, &project, &project.settings());
+        let loaded = combine(Some(&user), |_| false, &project, &project.settings());
         assert_eq!((loaded.settings.linear.issue, loaded.settings.grace_batches), (None, 3));
         assert_eq!(loaded.ignored[0].0, user);
     }
@@ -300,7 +304,7 @@ mod tests {
         write(&ledger::preferences_path(&project, &"r1".into()).unwrap(), OLD);
         let kept = own_file(&project, Some(&"r1".into()));
         assert!(kept.ends_with("runs/r1/preferences.json"), "{kept:?}");
-        let loaded = combine(None, true, &project, &kept);
+        let loaded = combine(None, |_| true, &project, &kept);
         assert!(loaded.fault.is_none() && loaded.ignored.is_empty(), "{loaded:?}");
         let (mut holds, said) = (serde_json::to_value(&loaded.settings).unwrap(), parsed(OLD));
         // Only the user's own file says it.

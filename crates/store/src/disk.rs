@@ -492,6 +492,19 @@ pub fn listing(folder: &Path) -> String {
     lines.concat()
 }
 
+/// Writes to standard output at once: who writes once needs no buffer, which is made and emptied again.
+pub fn write_stdout(mut bytes: &[u8]) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        match rustix::io::write(rustix::stdio::stdout(), bytes) {
+            Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = &bytes[written..],
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
 /// All of standard input, up to a limit.
 pub fn read_stdin(limit: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(8 * 1024);

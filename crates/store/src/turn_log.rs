@@ -25,7 +25,7 @@ pub use reader::{Backwards, Forwards, LineStart, RawLine};
 pub use verify::{Finding, Report};
 pub use writer::Writer;
 
-use crate::layout::below;
+use crate::layout::{below, is_plain};
 use crate::{Durability, Project, StoreError, disk, door, lock};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -42,9 +42,9 @@ pub struct TurnLog {
 impl TurnLog {
     /// The log of a session; none for an id that is no plain name.
     pub fn of(project: &Project, session_id: &SessionId) -> Option<TurnLog> {
-        project.session(session_id)?;
-        let session_id = session_id.to_owned();
-        Some(TurnLog { folder: project.turns(), session_id, may_be_packed: true })
+        let log =
+            || TurnLog { folder: project.turns(), session_id: session_id.to_owned(), may_be_packed: true };
+        is_plain(session_id).then(log)
     }
 
     /// A log of another kind, such as the working memory's, under a name of ours.

@@ -122,13 +122,20 @@ fn next<'a>(rest: &mut &'a str) -> Option<Part<'a>> {
             (Part::Group(&source[1..end]), end + 1)
         }
         _ => {
-            let end = first(source, |byte| matches!(byte, b'\\' | b'{' | b'['));
+            let end = first(source, |byte| MEANT[usize::from(byte)]);
             (Part::Text(&source[..end]), end)
         }
     };
     *rest = source.get(after..).unwrap_or_default();
     Some(part)
 }
+
+/// The bytes that are not written as they are.
+const MEANT: [bool; 256] = {
+    let mut meant = [false; 256];
+    (meant[b'\\' as usize], meant[b'{' as usize], meant[b'[' as usize]) = (true, true, true);
+    meant
+};
 
 /// Where the first such byte is, or the end.
 fn first(source: &str, is_it: impl FnMut(u8) -> bool) -> usize {

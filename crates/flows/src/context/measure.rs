@@ -147,7 +147,7 @@ pub(crate) fn of_call(call: &HookInvocation, record: &SessionRecord) -> Measurem
         project: &call.project,
         settings: &call.settings,
         record,
-        transcript: call.transcript().as_deref(),
+        transcript: call.transcript(),
         calls: call.event().tool_calls(),
     })
 }

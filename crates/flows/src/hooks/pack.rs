@@ -74,7 +74,7 @@ fn wait_for_writer(call: &HookInvocation, stop: &Stop) {
     let started = Instant::now();
     let limit = Duration::from_millis(call.settings.freshness_wait_ms);
     // On 2.1.329 only 2 of 18 Stop hooks found the last message in the transcript at once.
-    while facts::last_message(&path).as_ref() != Some(words) && started.elapsed() < limit {
+    while facts::last_message(path).as_ref() != Some(words) && started.elapsed() < limit {
         std::thread::sleep(NAP);
     }
 }
@@ -173,7 +173,7 @@ fn checkpoint_before(
         project: &call.project,
         settings: &call.settings,
         session_id: &call.session_id,
-        transcript: call.transcript(),
+        transcript: call.transcript().map(Into::into),
         run: Some(run),
         cause: Cause::Budget,
         level: record.announced.level,

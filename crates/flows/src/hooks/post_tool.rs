@@ -51,7 +51,7 @@ fn answer(call: &HookInvocation) -> HookResponse {
 /// An old client does not say that an event is a subagent's: what is announced there never reaches the session itself.
 fn is_a_childs(call: &HookInvocation) -> bool {
     let Event::PostToolUse(tool) = call.event() else { return false };
-    let lines = call.transcript().and_then(|path| tail::last_lines(&path, NEAR).ok()).unwrap_or_default();
+    let lines = call.transcript().and_then(|path| tail::last_lines(path, NEAR).ok()).unwrap_or_default();
     plimsoll_policy::child_event::is_a_childs(tool.tool_name.as_deref().unwrap_or_default(), &lines)
 }
 
@@ -338,7 +338,7 @@ impl ActionContext<'_> {
             project: &self.call.project,
             settings: &self.call.settings,
             session_id: &self.call.session_id,
-            transcript: self.call.transcript(),
+            transcript: self.call.transcript().map(Into::into),
             run: self.run,
             cause,
             level,

@@ -45,7 +45,7 @@ fn before(call: &HookInvocation) -> Result<Option<String>, StoreError> {
         project: &call.project,
         settings: &call.settings,
         session_id: &call.session_id,
-        transcript: call.transcript(),
+        transcript: call.transcript().map(Into::into),
         run: run.as_ref(),
         cause: Cause::Compact,
         level,

@@ -38,8 +38,8 @@ pub fn session_end(input: &[u8]) -> HookResponse {
 /// The last turns, also those of subagents, and that it ended here.
 fn record_turns(call: &HookInvocation, reason: Option<&str>) -> Result<(), StoreError> {
     let read = call.transcript().map_or(Ok(()), |transcript| {
-        measure::wait_for_results(&transcript);
-        capture::at_end(&call.project, &call.session_id, &transcript, CaptureLimits::END)
+        measure::wait_for_results(transcript);
+        capture::at_end(&call.project, &call.session_id, transcript, CaptureLimits::END)
     });
     let noted = TurnLog::of(&call.project, &call.session_id)
         .map_or(Ok(()), |log| capture::note(&log, RecordKind::SessionEnd, &json!({"reason": reason})));
@@ -77,9 +77,12 @@ fn end(call: &HookInvocation, reason: Option<String>) -> Result<(), StoreError> 
         // the entry says more).
         Some(run) => close::close_as_read(&call.project, &call.settings, &run),
         // Likewise: without it the handoff is as it was at its threshold.
-        None if ledger::run_of_environment().is_none() => {
-            checkpoint::renew_at_end(&call.project, &call.settings, &record, call.transcript())
-        }
+        None if ledger::run_of_environment().is_none() => checkpoint::renew_at_end(
+            &call.project,
+            &call.settings,
+            &record,
+            call.transcript().map(Into::into),
+        ),
         None => Ok(()),
     }
 }

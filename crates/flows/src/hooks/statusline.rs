@@ -18,6 +18,7 @@ struct StatusLineInvocation<'a> {
     /// What the client handed over, as it is.
     input: &'a [u8],
     payload: StatusPayload,
+    session_id: SessionId,
     project: Project,
     settings: Settings,
     /// What is wrong with the input or the settings.
@@ -94,29 +95,34 @@ impl StatusLineInvocation<'_> {
             other => other.to_string(),
         });
         complaints.extend(trouble.map(|trouble| trouble.to_string()));
-        StatusLineInvocation { input, payload, project, settings, complaints, unsettled, is_kept, all: false }
-    }
-
-    fn session_id(&self) -> SessionId {
-        self.payload.session_id.clone().unwrap_or_default().into()
+        let session_id = payload.session_id.clone().unwrap_or_default().into();
+        let all = false;
+        StatusLineInvocation {
+            input,
+            payload,
+            session_id,
+            project,
+            settings,
+            complaints,
+            unsettled,
+            is_kept,
+            all,
+        }
     }
 
     /// What was published of this session before.
     fn known(&self) -> Option<StatusRecord> {
-        sessions::load_status(&self.project, &self.session_id())
+        sessions::load_status(&self.project, &self.session_id)
     }
 
     /// What the client says now.
     fn figures(&self, known: Option<&StatusRecord>) -> StatusRecord {
         let window = &self.payload.context_window;
-        let mut record = StatusRecord {
-            session_id: self.session_id(),
-            model: self.payload.model.id.clone(),
-            window: window.context_window_size.filter(|tokens| *tokens > 0),
-            used: window.used(),
-            output: window.total_output_tokens,
-            ..known.cloned().unwrap_or_default()
-        };
+        let mut record = known.cloned().unwrap_or_default();
+        record.session_id.clone_from(&self.session_id);
+        record.model.clone_from(&self.payload.model.id);
+        record.window = window.context_window_size.filter(|tokens| *tokens > 0);
+        (record.used, record.output) = (window.used(), window.total_output_tokens);
         if let Some(used) = record.used {
             record.note_fill(used, clock::now().timestamp());
         }

@@ -190,7 +190,7 @@ fn measured(input: Option<&[u8]>, settings: &Settings) -> Option<Measured> {
         let measurement = measure::of_call(&call, &record);
         let percent = measurement.reading.as_ref().and_then(Reading::percent);
         if let Some((level, percent)) = measurement.level().zip(percent) {
-            let (session_id, transcript) = (call.session_id.clone(), call.transcript());
+            let (session_id, transcript) = (call.session_id.clone(), call.transcript().map(Into::into));
             let calls = call.event().tool_calls().to_vec();
             return Some(Measured { session_id, transcript, calls, record, measurement, level, percent });
         }

@@ -87,10 +87,10 @@ pub fn at_hook(call: &HookInvocation) -> Option<String> {
     let (source, closing) = match (&call.hook.agent_id, call.event()) {
         (Some(agent), Event::SubagentStop(stop)) => {
             let own = stop.agent_transcript_path.as_ref().map(PathBuf::from);
-            (Source::agent(agent, &own.unwrap_or_else(|| agent_file(&transcript, agent))), EndOfInput::Open)
+            (Source::agent(agent, &own.unwrap_or_else(|| agent_file(transcript, agent))), EndOfInput::Open)
         }
-        (Some(agent), _) => (Source::agent(agent, &agent_file(&transcript, agent)), EndOfInput::Batch(&ids)),
-        (None, _) => (Source::main(&transcript), EndOfInput::Batch(&ids)),
+        (Some(agent), _) => (Source::agent(agent, &agent_file(transcript, agent)), EndOfInput::Batch(&ids)),
+        (None, _) => (Source::main(transcript), EndOfInput::Batch(&ids)),
     };
     let setting = || {
         let setting = Setting::of(call.memory().clone(), call.record());

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// What the line may show. What is not known is none, and costs its own segment alone.
 #[derive(Debug, Clone, Default)]
 pub struct View {
-    /// What the client reports.
+    /// What the client reports: its model, cost, version and effort.
     pub client: StatusPayload,
     /// The working directory, with `~` for the home.
     pub directory: Option<String>,

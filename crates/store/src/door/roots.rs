@@ -103,7 +103,8 @@ impl Root {
     fn below<'p>(&self, path: &'p Path) -> Option<&'p Path> {
         let own = self.path.as_os_str().as_bytes();
         let own = own.strip_suffix(b"/").unwrap_or(own);
-        let rest = path.as_os_str().as_bytes().strip_prefix(own)?;
+        let rest = path.as_os_str().as_bytes();
+        let rest = begins(rest, own).then(|| &rest[own.len()..])?;
         let rest = match rest {
             [] => b".",
             [b'/', rest @ ..] => rest,
@@ -140,6 +141,14 @@ impl Root {
             _ => Links::Guarded,
         }
     }
+}
+
+/// True if these bytes begin so. Eight at a time: musl's comparison looks at each by itself, and it is asked of every path.
+fn begins(bytes: &[u8], start: &[u8]) -> bool {
+    let Some(bytes) = bytes.get(..start.len()) else { return false };
+    let ((bytes, last_bytes), (start, last)) = (bytes.as_chunks::<8>(), start.as_chunks::<8>());
+    let is_same = |(one, other): (&[u8; 8], &[u8; 8])| u64::from_ne_bytes(*one) == u64::from_ne_bytes(*other);
+    bytes.iter().zip(start).all(is_same) && last_bytes.iter().zip(last).all(|(one, other)| one == other)
 }
 
 /// A project's folder itself, opened again: a lock on the one that is kept open would be this whole process's.

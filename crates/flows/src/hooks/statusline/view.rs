@@ -8,7 +8,7 @@ use plimsoll_domain::statusline::{Segment, SegmentKind};
 use plimsoll_domain::{Status, Timestamp};
 use plimsoll_policy::statusline::{CacheView, Hidden, LimitView, LoadView, MemoryView, RunView, View};
 use plimsoll_policy::window::{self, WindowEvidence};
-use plimsoll_protocol::status::Limit;
+use plimsoll_protocol::status::{Limit, StatusPayload};
 use plimsoll_store::{clock, environment, faults, memory, sessions, state_file};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,7 +24,13 @@ impl StatusLineInvocation<'_> {
         let directory = payload.workspace.current_dir.as_deref().or(payload.cwd.as_deref());
         let wanted = |kind| Some(()).filter(|()| self.shows(kind));
         View {
-            client: payload.clone(),
+            client: StatusPayload {
+                model: payload.model.clone(),
+                cost: payload.cost.clone(),
+                version: payload.version.clone(),
+                effort: payload.effort.clone(),
+                ..StatusPayload::default()
+            },
             directory: directory.map(tilde),
             git: wanted(SegmentKind::Git)
                 .and(directory)
@@ -49,7 +55,7 @@ impl StatusLineInvocation<'_> {
     fn load(&self, record: &StatusRecord) -> LoadView {
         let (window_told, model) = (&self.payload.context_window, self.payload.model.id.as_deref());
         let used = window_told.used();
-        let session = sessions::of_thresholds(&self.project, &self.session_id());
+        let session = sessions::of_thresholds(&self.project, &self.session_id);
         let window = window::window(&WindowEvidence {
             model,
             settings: Some(&self.settings.windows),
@@ -102,7 +108,7 @@ impl StatusLineInvocation<'_> {
         if !memory::exists(&self.project) {
             return None;
         }
-        memory::seen(&self.project, &self.session_id()).of(MAIN)?;
+        memory::seen(&self.project, &self.session_id).of(MAIN)?;
         memory::load(&self.project).ok().map(|memory| MemoryView::of(&memory))
     }
 
@@ -120,7 +126,7 @@ impl StatusLineInvocation<'_> {
         let fault = || {
             let fault = faults::last(&self.project)?;
             let at = clock::moment(&fault.at)?;
-            let is_ours = fault.session_id.is_empty() || fault.session_id == self.session_id();
+            let is_ours = fault.session_id.is_empty() || fault.session_id == self.session_id;
             let is_news = (clock::now() - at).num_minutes() < FAULT_IS_NEWS_MINUTES;
             let words = || format!("{} at {}: {}", fault.program, clock::in_short(at), fault.what);
             (is_ours && is_news).then(words)
@@ -185,9 +191,9 @@ fn printed(outcome: plimsoll_launcher::Outcome, deadline: Duration) -> Result<St
 }
 
 fn tilde(directory: &str) -> String {
-    let home =
-        environment::home().map(|home| home.to_string_lossy().into_owned()).filter(|home| home.len() > 1);
-    match home.and_then(|home| directory.strip_prefix(&home).map(str::to_owned)) {
+    let home = environment::home();
+    let home = home.as_deref().and_then(Path::to_str).filter(|home| home.len() > 1);
+    match home.and_then(|home| directory.strip_prefix(home)) {
         Some(below) if below.is_empty() || below.starts_with('/') => format!("~{below}"),
         _ => directory.to_owned(),
     }
