@@ -136,7 +136,7 @@ counts() {
   local status=0
   [ -z "$QUICK" ] || { echo "Not counted in a quick run."; return; }
   note "instructions"
-  PLIMSOLL_BIN_DIR=$BIN scripts/cost.sh || status=$?
+  PLIMSOLL_BIN_DIR=$BIN scripts/cost.sh --steps || status=$?
   [ "$status" != 75 ] || { ABSENT+=("instructions (scripts/cost.sh cannot count here)"); echo "Not counted: scripts/cost.sh cannot count here."; }
 }
 

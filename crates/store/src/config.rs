@@ -61,7 +61,7 @@ fn lies_outside(user: &Path, root: &Path) -> bool {
 
 /// The user's own settings, for every project; none without a home.
 pub fn user_file() -> Option<PathBuf> {
-    let of_home = || Some(below(&environment::home()?, &["/.config/plimsoll/settings.json"]));
+    let of_home = || Some(below(environment::home()?, &["/.config/plimsoll/settings.json"]));
     let folder = environment::variable("XDG_CONFIG_HOME").map(PathBuf::from);
     folder.map(|folder| below(&folder, &["/plimsoll/settings.json"])).or_else(of_home)
 }
@@ -197,7 +197,8 @@ pub fn client_folder() -> Option<PathBuf> {
 /// The file in which the client keeps what it remembers, and some settings: beside its folder, or in a folder of the
 /// user's choice.
 fn client_state() -> Option<PathBuf> {
-    let folder = environment::variable("CLAUDE_CONFIG_DIR").map(PathBuf::from).or_else(environment::home);
+    let home = || environment::home().map(Path::to_owned);
+    let folder = environment::variable("CLAUDE_CONFIG_DIR").map(PathBuf::from).or_else(home);
     folder.map(|folder| folder.join(".claude.json"))
 }
 

@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// A variable that is set and not empty.
 pub fn variable(name: &str) -> Option<String> {
@@ -25,8 +26,10 @@ pub fn number(name: &str) -> Option<f64> {
 }
 
 /// The user's home. A relative one would be another in each folder.
-pub fn home() -> Option<PathBuf> {
-    variable("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+pub fn home() -> Option<&'static Path> {
+    static HOME: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let look = || variable("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    HOME.get_or_init(look).as_deref()
 }
 
 /// Where programs keep what is theirs and not the user's.

@@ -21,6 +21,7 @@ use plimsoll_protocol::Reply;
 use plimsoll_protocol::event::Event;
 use plimsoll_protocol::tool::ToolCall;
 use plimsoll_store::{Durability, clock, journal, sessions, tail};
+use std::mem::ManuallyDrop;
 use std::time::Duration;
 
 /// A lock is held for a millisecond or two; twenty hooks at once still pass in this time.
@@ -68,11 +69,13 @@ fn watch(call: &HookInvocation) -> Result<HookResponse, plimsoll_store::StoreErr
         return Ok(HookResponse::quiet().with_complaint(complaint));
     };
     // First without the lock: mostly nothing changes, and then nothing is locked or written.
-    let mut draft = record.clone();
+    // Where nothing does, the process ends, and nobody needs its memory back piece by piece.
+    let (mut draft, sight) = (ManuallyDrop::new(record.clone()), ManuallyDrop::new(sight));
     let expected = plimsoll_policy::monitor::monitor(&mut draft, &sight, &call.settings);
-    if draft == *record && expected == Action::Nothing && measurement.waited.is_none() {
+    if *draft == *record && expected == Action::Nothing && measurement.waited.is_none() {
         return Ok(HookResponse::quiet().with_complaint(complaint));
     }
+    let (sight, draft) = (ManuallyDrop::into_inner(sight), ManuallyDrop::into_inner(draft));
     let signal = change(call, sight, draft, expected, &measurement, claimed)?;
     Ok(signal.with_complaint(complaint))
 }

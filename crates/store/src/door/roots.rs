@@ -44,7 +44,7 @@ pub(crate) fn register(path: &Path, kind: RootKind) {
         return;
     }
     let mut root = Root { path: path.to_owned(), kind, folder: OnceLock::new() };
-    if kind == RootKind::Project && environment::home().is_some_and(|home| root.below(&home).is_some()) {
+    if kind == RootKind::Project && environment::home().is_some_and(|home| root.below(home).is_some()) {
         root.kind = RootKind::Home;
     }
     let mut roots = ROOTS.write().unwrap_or_else(PoisonError::into_inner);

@@ -40,7 +40,7 @@ impl Beginning {
     pub fn find(plan: Option<&str>) -> Beginning {
         let here = environment::current_dir();
         let upwards = Upwards::from(&here);
-        let home = environment::home().map(|home| disk::canonical(&home));
+        let home = environment::home().map(disk::canonical);
         let is_open = |folder: &Path| volume::rights(folder).is_none_or(|rights| rights.mode & 0o002 != 0);
         let folders = may_be_taken(&upwards, &here, home.as_deref(), &is_open);
         let why = |folder: &Path| why(folder, plan.unwrap_or(DEFAULT_PLAN));

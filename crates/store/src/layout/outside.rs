@@ -1,5 +1,6 @@
 //! The folder of a project that has nothing of ours in it, among the user's state; and whether it has.
 
+use super::below;
 use crate::{config, disk, environment};
 use plimsoll_protocol::settings;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ pub(super) fn folder(root: &Path) -> Option<PathBuf> {
     let root = disk::canonical(root);
     let hash = plimsoll_domain::digest::sha256_of_short(root.as_os_str().as_encoded_bytes());
     let name = root.file_name().map(|name| plain(&name.to_string_lossy())).unwrap_or_default();
-    Some(home.join("plimsoll/projects").join(format!("{name}-{}", &hash[..16])))
+    Some(below(&home, &["/plimsoll/projects/", &name, "-", &hash[..16]]))
 }
 
 /// A name that every shell, archive and eye takes as it is.
@@ -29,7 +30,7 @@ pub(super) fn is_installed_in(root: &Path) -> bool {
         // Most files do not even mention us.
         text.contains("plimsoll-") && settings::has_our_hooks(&text).unwrap_or(false)
     };
-    let found = ["settings.json", "settings.local.json"].map(|name| root.join(".claude").join(name));
+    let found = ["/.claude/settings.json", "/.claude/settings.local.json"].map(|name| below(root, &[name]));
     found.into_iter().filter(names_us).any(|path| !is_users(&path))
 }
 

@@ -112,7 +112,7 @@ fn is_named_safe(path: &Path) -> bool {
     let is_ours = |name: &std::ffi::OsStr| name == ".claude" || name == "ralph-state.json";
     let folder = path.ancestors().find(|path| !path.file_name().is_some_and(is_ours)).unwrap_or(path);
     let place = folder.ancestors().find(is_root).unwrap_or(folder);
-    names_safe(&safe_directories(), &disk::canonical(place), environment::home().as_deref())
+    names_safe(&safe_directories(), &disk::canonical(place), environment::home())
 }
 
 fn names_safe(listed: &[String], place: &Path, home: Option<&Path>) -> bool {

@@ -191,8 +191,7 @@ fn printed(outcome: plimsoll_launcher::Outcome, deadline: Duration) -> Result<St
 }
 
 fn tilde(directory: &str) -> String {
-    let home = environment::home();
-    let home = home.as_deref().and_then(Path::to_str).filter(|home| home.len() > 1);
+    let home = environment::home().and_then(Path::to_str).filter(|home| home.len() > 1);
     match home.and_then(|home| directory.strip_prefix(home)) {
         Some(below) if below.is_empty() || below.starts_with('/') => format!("~{below}"),
         _ => directory.to_owned(),

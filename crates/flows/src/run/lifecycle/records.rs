@@ -20,7 +20,7 @@ pub(super) fn refuse_unfit(project: &Project, client_arguments: &[String]) -> Re
     let ground = Ground {
         records: resolved(&records),
         project: disk::canonical(project.root()),
-        home: environment::home().map(|home| disk::canonical(&home)),
+        home: environment::home().map(disk::canonical),
         temporary: temporary
             .filter(|folder| folder.is_absolute())
             .map(|folder| disk::canonical(&folder))
@@ -33,7 +33,7 @@ pub(super) fn refuse_unfit(project: &Project, client_arguments: &[String]) -> Re
 fn absolute(project: &Project, folder: &str) -> PathBuf {
     match (folder.strip_prefix("~/"), environment::home()) {
         (Some(below), Some(home)) => home.join(below),
-        (None, Some(home)) if folder == "~" => home,
+        (None, Some(home)) if folder == "~" => home.to_owned(),
         _ => project.root().join(folder),
     }
 }
