@@ -150,13 +150,13 @@ if [ -n "$STEPS" ]; then
   rustc --edition 2024 -O -C panic=abort -C strip=symbols -o "$STAGE/steps" scripts/bench/steps.rs
 fi
 heading case instructions budget ""
-row "monitor in a run, nothing to change" "$(instructions plimsoll-post-tool quiet.json "$RUN")" 100000 158000
+row "monitor in a run, nothing to change" "$(instructions plimsoll-post-tool quiet.json "$RUN")" 100000 143000
 settled plimsoll-post-tool quiet.json "$RUN"
-row "monitor in a run, record rewritten" "$(instructions plimsoll-post-tool busier.json "$RUN")" 150000 220000
+row "monitor in a run, record rewritten" "$(instructions plimsoll-post-tool busier.json "$RUN")" 150000 207000
 settled plimsoll-post-tool quiet.json "$RUN"
-row "monitor in a run, one new turn for the turn log" "$(instructions plimsoll-post-tool turn.json "$RUN")" 700000 645000
+row "monitor in a run, one new turn for the turn log" "$(instructions plimsoll-post-tool turn.json "$RUN")" 700000 605000
 settled plimsoll-post-tool far.json "$RUN"
-row "monitor in a run, last usage 470 KB from the end" "$(instructions plimsoll-post-tool far.json "$RUN")" 500000 546000
+row "monitor in a run, last usage 470 KB from the end" "$(instructions plimsoll-post-tool far.json "$RUN")" 500000 540000
 settled plimsoll-post-tool large.json "$RUN"
 row "monitor in a run, payload of 114 KB" "$(instructions plimsoll-post-tool large.json "$RUN")" 1600000 1025000
 settled plimsoll-post-tool 1-mb.json "$RUN"
@@ -169,20 +169,20 @@ plain plimsoll-session-start status-start.json
 # The first call asks git, whose counts are then kept for a few seconds.
 settled plimsoll-statusline status.json
 grep -q '"counts":{' "$STAGE"/project/.claude/plimsoll/sessions/*.status.json || { echo "cost.sh: git counted nothing" >&2; exit 1; }
-row "status line, nothing new, git counted, a run shown" "$(instructions plimsoll-statusline status.json)" 150000 210000
+row "status line, nothing new, git counted, a run shown" "$(instructions plimsoll-statusline status.json)" 150000 184000
 # At this computer's time: git is asked by the first call and not by the next.
 calls plimsoll-statusline status.json >/dev/null
 executed plimsoll-statusline status.json 150000 160000
 row "the same, page faults" "$(faults plimsoll-statusline status.json)" 40 35
 plain plimsoll-post-tool quiet.json
 ORDINARY=$(instructions plimsoll-post-tool quiet.json)
-row "monitor in an ordinary session, nothing to change" "$ORDINARY" 100000 142000
+row "monitor in an ordinary session, nothing to change" "$ORDINARY" 100000 128000
 executed plimsoll-post-tool quiet.json 100000 106000
 row "the same, system calls" "$(calls plimsoll-post-tool quiet.json)" 35 44
 # Above the limit, what a hook touches is no longer side by side: scripts/order.sh puts it there.
 row "the same, page faults" "$(faults plimsoll-post-tool quiet.json)" 40 32
 plain plimsoll-post-tool quiet.json
-row "monitor in an ordinary session, record rewritten" "$(instructions plimsoll-post-tool busier.json)" 150000 205000
+row "monitor in an ordinary session, record rewritten" "$(instructions plimsoll-post-tool busier.json)" 150000 193000
 
 # The working memory comes last: with it there is more to look at everywhere.
 printf '{"session_id":"%s","transcript_path":"%s","cwd":"%s","hook_event_name":"PreToolUse","tool_name":"mcp__plimsoll__update_registers","tool_input":{"R2_NEXT":"Look at src/report.rs","R7_STATUS":"tests pass"},"tool_use_id":"toolu_50"}\n' \
@@ -197,20 +197,20 @@ for chunk in 1 2 3 4 5 6 7; do
   remember alloc "chunk-$chunk" "$(tail -c "+$((chunk * 1500))" "$STAGE/quiet.jsonl" | head -c 1100)"
 done
 settled "plimsoll-post-tool memory" quiet.json
-row "the same with a memory of 8 KB, nothing new" "$(instructions "plimsoll-post-tool memory" quiet.json)" $((ORDINARY + 60000)) $((ORDINARY + 43000))
-row "frame before a write to the memory" "$(instructions plimsoll-frame write.json)" 350000 323000
+row "the same with a memory of 8 KB, nothing new" "$(instructions "plimsoll-post-tool memory" quiet.json)" $((ORDINARY + 60000)) $((ORDINARY + 36000))
+row "frame before a write to the memory" "$(instructions plimsoll-frame write.json)" 350000 312000
 # What a session does hundreds of times: a new turn with an answer of 7 KB, in an environment as large as a shell's.
 MANY=()
 for number in {10..59}; do MANY+=("VARIABLE_$number=a value of an ordinary length"); done
 settled "plimsoll-post-tool memory" quiet.json "${MANY[@]}"
 plain "plimsoll-post-tool memory" earlier.json "${MANY[@]}"
 cp -a "$STAGE/project/.claude" "$STAGE/claude-before"
-row "typical batch: new turn, 7 KB, memory, 59 variables" "$(instructions "plimsoll-post-tool memory" typical.json "${MANY[@]}")" 600000 1310000
+row "typical batch: new turn, 7 KB, memory, 59 variables" "$(instructions "plimsoll-post-tool memory" typical.json "${MANY[@]}")" 600000 1165000
 anew() { rm -r "$STAGE/project/.claude" && cp -a "$STAGE/claude-before" "$STAGE/project/.claude"; }
 anew
 executed "plimsoll-post-tool memory" typical.json 600000 640000 "${MANY[@]}"
 anew
-row "the same, system calls" "$(calls "plimsoll-post-tool memory" typical.json "${MANY[@]}")" 90 97
+row "the same, system calls" "$(calls "plimsoll-post-tool memory" typical.json "${MANY[@]}")" 90 95
 row "the same, waits for the disk" "$(grep -cE '(fsync|fdatasync|syncfs)\(' "$STAGE/calls.log")" 1
 
 # Where the user alone has installed us, nothing of ours is in the project.
@@ -219,7 +219,7 @@ mkdir "$STAGE/project/.claude"
 echo '{"permissions":{"allow":["Bash(make:*)"]}}' >"$STAGE/project/.claude/settings.json"
 plain plimsoll-session-start start.json
 settled plimsoll-post-tool quiet.json
-row "monitor installed for the user, nothing to change" "$(instructions plimsoll-post-tool quiet.json)" 100000 148000
+row "monitor installed for the user, nothing to change" "$(instructions plimsoll-post-tool quiet.json)" 100000 132500
 executed plimsoll-post-tool quiet.json 100000 111000
 row "the same, system calls" "$(calls plimsoll-post-tool quiet.json)" 35 46
 row "the same, page faults" "$(faults plimsoll-post-tool quiet.json)" 40 33

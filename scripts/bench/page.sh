@@ -64,7 +64,8 @@ Page faults are the kernel's own count, of a program whose file is in memory in 
 writes some file systems keep larger pieces): an empty static program has 16. A fault of a file maps the pages around it, too, so
 what hooks touch is linked side by side (\`scripts/order.sh\`). Two things are in the counts that most computers do without:
 SHA-256 in software (486,000 of the typical batch; valgrind has no SHA extension), and each path in the project walked part by part
-(some 15,000 of the quiet monitor; valgrind does not know \`openat2\`).
+(some 16,000 of the quiet monitor; valgrind does not know \`openat2\`). What this processor executes of the four cases that have a
+budget is counted step by step (\`scripts/cost.sh --steps\`): another processor, or another kernel, may execute more.
 
 TEXT
   counts
