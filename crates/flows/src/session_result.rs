@@ -2,12 +2,19 @@
 
 use chrono::{DateTime, Utc};
 use plimsoll_domain::limits::Quota;
+use plimsoll_domain::record::FailureEvidence;
+use plimsoll_domain::text::clip;
 use plimsoll_domain::{Ending, Exit, SessionRecord, Timestamp};
 use plimsoll_policy::reset_clock::{self, ResetClock};
 use plimsoll_policy::session_ending::session_ending;
 use plimsoll_protocol::event::StopFailure;
 use plimsoll_protocol::result::RunResult;
-use plimsoll_store::clock;
+use plimsoll_protocol::transcript::Line;
+use plimsoll_store::{clock, tail};
+use std::path::Path;
+
+/// How much of a session's last message is kept: the promise is its last line. Of an error's words as much.
+pub(crate) const WORDS_KEPT: usize = 4_000;
 
 /// What is known of a session that has ended.
 #[derive(Debug, Clone, Default)]
@@ -78,6 +85,23 @@ impl SessionResult {
     }
 }
 
+/// How a session ended if an error of the API ended it: what StopFailure says, of the transcript, which has it also where the
+/// client has not waited for that hook (2.1.329, headless).
+pub fn failure_in(transcript: &Path) -> Option<FailureEvidence> {
+    /// How much of the transcript's end is read.
+    const END: u64 = 512 * 1024;
+    let lines = tail::last_lines(transcript, END).ok()?;
+    let is_said =
+        |line: &&Line| matches!(line.kind.as_deref(), Some("assistant" | "user")) && !line.is_sidechain;
+    let last = lines.iter().rfind(is_said).filter(|line| line.is_api_error_message)?;
+    let words = last.message.blocks().iter().find_map(|block| block.text.as_deref()).unwrap_or_default();
+    Some(FailureEvidence {
+        at: Timestamp::from(last.timestamp.as_deref().unwrap_or_default()),
+        error: last.error.clone().unwrap_or_default(),
+        details: clip(words, WORDS_KEPT),
+    })
+}
+
 fn denied_tools(result: &RunResult) -> Vec<String> {
     let mut tools = Vec::new();
     for tool in result.permission_denials.iter().filter_map(|denial| denial.tool_name.clone()) {
@@ -133,7 +157,6 @@ pub(crate) fn ending_of(failure: &StopFailure) -> Ending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_domain::record::FailureEvidence;
 
     const THEN: &str = "2026-01-07T04:16:31Z";
 

@@ -21,6 +21,9 @@ pub struct Line {
     /// True for a line that the client made of an error; its usage is all zero.
     #[serde(deserialize_with = "lenient::field")]
     pub is_api_error_message: bool,
+    /// The client's word for that error, as its StopFailure has it.
+    #[serde(deserialize_with = "lenient::text")]
+    pub error: Option<String>,
     /// True for the summary that replaces a compacted conversation.
     #[serde(deserialize_with = "lenient::field")]
     pub is_compact_summary: bool,

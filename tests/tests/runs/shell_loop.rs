@@ -243,12 +243,28 @@ fn a_loop_without_hooks_stops_and_says_why() {
 
 #[test]
 fn a_usage_limit_pauses_a_loop_until_its_reset_and_says_why() {
+    loop_at_a_limit(|_| {});
+}
+
+/// A headless client does not wait for its StopFailure hook: on a busy machine it is gone before the hook has run.
+#[test]
+fn a_usage_limit_pauses_a_loop_also_where_its_hook_never_ran() {
+    loop_at_a_limit(|world| {
+        let mut settings = world.json(".claude/settings.local.json");
+        let removed = settings["hooks"].as_object_mut().and_then(|entries| entries.remove("StopFailure"));
+        assert!(removed.is_some(), "{settings}");
+        world.write(".claude/settings.local.json", &settings.to_string());
+    });
+}
+
+fn loop_at_a_limit(prepare: fn(&World)) {
     let mut world = subscribed(ITEMS);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_secs();
     // The client prints the minutes alone.
     let resets_at = (now / 60 + 120) * 60;
     let _model = start_real(&mut world, move |_| usage_limit(resets_at));
     world.plimsoll(&["init", "--local"]).run().expect_success();
+    prepare(&world);
     let script = r#"eval "$(plimsoll start --objective 'Do the plan.')"
         claude -p --model opus < PROMPT.md || true
         plimsoll gate < /dev/null"#;

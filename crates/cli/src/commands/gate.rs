@@ -16,7 +16,7 @@ use plimsoll_flows::hooks::answer;
 use plimsoll_flows::hooks::stop::stop_gate;
 use plimsoll_flows::run::finish::{self, Finished, not_run_words};
 use plimsoll_flows::run::lifecycle;
-use plimsoll_flows::session_result::SessionResult;
+use plimsoll_flows::session_result::{SessionResult, failure_in};
 use plimsoll_policy::pause;
 use plimsoll_protocol::result::RunResult;
 use plimsoll_store::ledger;
@@ -167,19 +167,24 @@ fn waited_for(state: &RunState) -> Option<Verdict> {
 }
 
 /// Waits a moment for a session that has reported nothing about its end: a headless client (2.1.329) exits without waiting
-/// for its StopFailure hook, and a limit would look like a session that simply ended.
+/// for its StopFailure hook, which then may never run, and a limit would look like a session that simply ended. The transcript
+/// has the error in any case.
 fn settled(project: &Project, mut record: SessionRecord) -> SessionRecord {
     const MOMENT: Duration = Duration::from_secs(2);
     const LOOK: Duration = Duration::from_millis(20);
-    let tells = |record: &SessionRecord| {
-        record.end.stop.is_some() || record.end.failure.is_some() || record.end.ended_by_us.is_some()
-    };
     let started = Instant::now();
-    while !tells(&record) && !record.session_id.is_empty() && started.elapsed() < MOMENT {
+    loop {
+        let end = &mut record.end;
+        if end.failure.is_none() && end.ended_by_us.is_none() {
+            end.failure = record.start.transcript_path.as_deref().map(Path::new).and_then(failure_in);
+        }
+        let tells = end.stop.is_some() || end.failure.is_some() || end.ended_by_us.is_some();
+        if tells || record.session_id.is_empty() || started.elapsed() >= MOMENT {
+            return record;
+        }
         std::thread::sleep(LOOK);
         record = sessions::load(project, &record.session_id);
     }
-    record
 }
 
 fn by_record(state: &RunState, record: &SessionRecord) -> SessionResult {

@@ -4,7 +4,7 @@ use crate::context::facts;
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
 use crate::hooks::pack;
-use crate::session_result::{ending_of, reset_of, words_of};
+use crate::session_result::{WORDS_KEPT, ending_of, reset_of, words_of};
 use crate::turns::capture;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::record::{FailureEvidence, StopEvidence};
@@ -20,8 +20,6 @@ use std::time::Duration;
 
 /// A lock is held for a millisecond or two.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// How much of the last message is kept: the promise is its last line.
-pub(crate) const WORDS_KEPT: usize = 4_000;
 
 /// Stop and StopFailure.
 pub fn stop_gate(call: &HookInvocation) -> HookResponse {

@@ -199,6 +199,7 @@ pub(crate) fn line(line: &Line) -> View {
         subtype,
         is_sidechain,
         is_api_error_message,
+        error,
         is_compact_summary,
         requested_model,
         timestamp,
@@ -210,7 +211,7 @@ pub(crate) fn line(line: &Line) -> View {
     let CompactMetadata { pre_tokens, post_tokens } = compact_metadata;
     let mut view = View::new();
     leaves!(view, "", "type" => kind, "subtype" => subtype, "isSidechain" => is_sidechain,
-        "isApiErrorMessage" => is_api_error_message, "isCompactSummary" => is_compact_summary,
+        "isApiErrorMessage" => is_api_error_message, "error" => error, "isCompactSummary" => is_compact_summary,
         "requestedModel" => requested_model, "timestamp" => timestamp,
         "toolUseResult" => tool_use_result.as_ref().map(|raw| raw.get()),
         "message/id" => id, "message/model" => model,
