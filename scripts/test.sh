@@ -138,10 +138,10 @@ if [ -e "$fetched/failed" ]; then
   exit 1
 fi
 
-# Most tests wait for a session, some for a clock: more than four on a core make the latter late.
+# Most tests wait for a session, some for a clock: more than five on a core make the latter late.
 run_tests() { # nextest's profile
   PLIMSOLL_BIN_DIR=$programs PLIMSOLL_REPLAYED_CLIENT=$replayed \
-    cargo nextest run "${workspace[@]}" --profile "$1" --test-threads "${TEST_THREADS:-$(($(getconf _NPROCESSORS_ONLN) * 4))}" \
+    cargo nextest run "${workspace[@]}" --profile "$1" --test-threads "${TEST_THREADS:-$(($(getconf _NPROCESSORS_ONLN) * 5))}" \
     --cargo-quiet --show-progress none
 }
 if [ "$what" = --quick ] || [ "$what" = --long ]; then
