@@ -1,5 +1,5 @@
-//! Counts the instructions that a program executes on this processor, one by one: callgrind knows neither its instructions for
-//! SHA-256 nor all of the kernel's calls, and so has a program take longer ways than it does.
+//! Counts the instructions that a program executes on this processor, one by one. callgrind has neither instructions for SHA-256
+//! nor all of the kernel's calls, so a program executes more under it.
 //!
 //! `steps [-i FILE] PROGRAM [ARGUMENTS]` prints the number; FILE is the program's standard input. It exits with 75 where the
 //! system lets nobody count.
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
 
 /// From the start of the program to its end; none if it was stopped by something else than a step.
 fn count(pid: c_int) -> Option<u64> {
-    /// What `waitpid` tells of a process that stands at a step, and of one that has ended well.
+    /// The status of a process that has stopped after a step, and of one that has exited with 0.
     const AT_STEP: c_int = 0x057f;
     const ENDED: c_int = 0;
     let (mut status, mut steps) = (0, 0);

@@ -7,7 +7,7 @@ use crate::{StoreError, environment, hidden, io};
 use chrono::{DateTime, Utc};
 use plimsoll_system::files::{sync_all, sync_data};
 use rustix::buffer::spare_capacity;
-use rustix::fs::{Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{Dir, DirEntry, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io::Write;
@@ -424,11 +424,8 @@ pub fn age(path: &Path) -> Option<Duration> {
 
 /// The names in a folder, sorted; none if there is no folder.
 pub fn names(folder: &Path) -> Vec<String> {
-    let Ok(entries) = door::folder(folder).and_then(|folder| Ok(Dir::new(folder)?)) else {
-        return Vec::new();
-    };
-    let name = |entry: rustix::fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
-    let names = entries.flatten().map(name).filter(|name| name != "." && name != "..");
+    let name = |entry: DirEntry| entry.file_name().to_string_lossy().into_owned();
+    let names = entries(folder).map(name).filter(|name| name != "." && name != "..");
     let mut names: Vec<String> = names.collect();
     names.sort();
     names
@@ -436,13 +433,15 @@ pub fn names(folder: &Path) -> Vec<String> {
 
 /// Which of these names are in a folder.
 pub fn present<'n>(folder: &Path, names: &[&'n str]) -> Vec<&'n str> {
-    let Ok(entries) = door::folder(folder).and_then(|folder| Ok(Dir::new(folder)?)) else {
-        return Vec::new();
-    };
-    let asked = |entry: rustix::fs::DirEntry| {
-        names.iter().copied().find(|name| entry.file_name().to_bytes() == name.as_bytes())
-    };
-    entries.flatten().filter_map(asked).collect()
+    let asked =
+        |entry: DirEntry| names.iter().copied().find(|name| entry.file_name().to_bytes() == name.as_bytes());
+    entries(folder).filter_map(asked).collect()
+}
+
+/// What is in a folder, also `.` and `..`; nothing if it cannot be listed.
+fn entries(folder: &Path) -> impl Iterator<Item = DirEntry> {
+    let folder = door::folder(folder).and_then(|folder| Ok(Dir::new(folder)?));
+    folder.into_iter().flatten().flatten()
 }
 
 /// When a file was changed or renamed last. Nothing but a change sets this time, unlike the modification time.

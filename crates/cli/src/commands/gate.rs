@@ -172,19 +172,25 @@ fn waited_for(state: &RunState) -> Option<Verdict> {
 fn settled(project: &Project, mut record: SessionRecord) -> SessionRecord {
     const MOMENT: Duration = Duration::from_secs(2);
     const LOOK: Duration = Duration::from_millis(20);
+    let tells = |record: &SessionRecord| {
+        record.end.stop.is_some() || record.end.failure.is_some() || record.end.ended_by_us.is_some()
+    };
+    record = with_failure(record);
     let started = Instant::now();
-    loop {
-        let end = &mut record.end;
-        if end.failure.is_none() && end.ended_by_us.is_none() {
-            end.failure = record.start.transcript_path.as_deref().map(Path::new).and_then(failure_in);
-        }
-        let tells = end.stop.is_some() || end.failure.is_some() || end.ended_by_us.is_some();
-        if tells || record.session_id.is_empty() || started.elapsed() >= MOMENT {
-            return record;
-        }
+    while !tells(&record) && !record.session_id.is_empty() && started.elapsed() < MOMENT {
         std::thread::sleep(LOOK);
         record = sessions::load(project, &record.session_id);
     }
+    // The client's writer may have put the error down meanwhile.
+    if tells(&record) { record } else { with_failure(record) }
+}
+
+/// With the error of the transcript's end, where neither its hook nor we have said anything.
+fn with_failure(mut record: SessionRecord) -> SessionRecord {
+    if record.end.failure.is_none() && record.end.ended_by_us.is_none() {
+        record.end.failure = record.start.transcript_path.as_deref().map(Path::new).and_then(failure_in);
+    }
+    record
 }
 
 fn by_record(state: &RunState, record: &SessionRecord) -> SessionResult {

@@ -69,7 +69,7 @@ fn watch(call: &HookInvocation) -> Result<HookResponse, plimsoll_store::StoreErr
         return Ok(HookResponse::quiet().with_complaint(complaint));
     };
     // First without the lock: mostly nothing changes, and then nothing is locked or written.
-    // Where nothing does, the process ends, and nobody needs its memory back piece by piece.
+    // Then the process ends, and nobody needs this memory back piece by piece.
     let (mut draft, sight) = (ManuallyDrop::new(record.clone()), ManuallyDrop::new(sight));
     let expected = plimsoll_policy::monitor::monitor(&mut draft, &sight, &call.settings);
     if *draft == *record && expected == Action::Nothing && measurement.waited.is_none() {

@@ -96,7 +96,6 @@ impl StatusLineInvocation<'_> {
         });
         complaints.extend(trouble.map(|trouble| trouble.to_string()));
         let session_id = payload.session_id.clone().unwrap_or_default().into();
-        let all = false;
         StatusLineInvocation {
             input,
             payload,
@@ -106,7 +105,7 @@ impl StatusLineInvocation<'_> {
             complaints,
             unsettled,
             is_kept,
-            all,
+            all: false,
         }
     }
 
