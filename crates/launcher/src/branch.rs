@@ -1,8 +1,7 @@
-//! The branch that is checked out, and switching to another one, with the user's hooks and filters.
+//! The branch that is checked out, and switching to another one.
 
-use crate::changes::{self, FolderInTree, Index};
-use crate::child::{self, Terms};
-use crate::git;
+use crate::changes::{self, FolderInTree};
+use crate::git::{self, AllowedPrograms};
 use crate::git_error::GitError;
 use crate::time_limit::TimeLimit;
 use plimsoll_domain::text::{clip, one_line};
@@ -148,21 +147,20 @@ pub fn commit_of_no_branch(folder: &Path) -> Option<String> {
 pub fn has_changes(folder: &Path, is_ours: &dyn Fn(&str) -> bool) -> Result<bool, BranchError> {
     let limit = TimeLimit::within(QUESTION_DEADLINE);
     let head = git::head(folder);
-    let changes = changes::since_head(folder, head.as_deref(), Index::Untouched, limit)?;
+    let changes = changes::since_head(folder, head.as_deref(), None, limit)?;
     Ok(changes.iter().any(|change| change.is_tracked && !is_ours(&change.name())))
 }
 
 /// Switches to a branch, which is created at HEAD if there is none. Uncommitted changes come along, or git refuses.
 // A kill in the middle leaves what a killed `git switch` leaves; repeated, it ends on the branch.
-pub fn switch(folder: &Path, name: &str) -> Result<(), BranchError> {
+pub fn switch(folder: &Path, name: &str, allowed: AllowedPrograms) -> Result<(), BranchError> {
     // By default git overwrites an ignored file with one that the branch has, and no copy of it is left.
     let arguments: &[&str] = if exists(folder, name) {
         &["switch", "--quiet", "--no-overwrite-ignore", "--no-guess", name]
     } else {
         &["switch", "--quiet", "--no-overwrite-ignore", "--no-track", "--create", name]
     };
-    let command = git::committing(folder, &[], arguments);
-    let outcome = child::run(command, Terms::within(SWITCH_DEADLINE));
+    let outcome = git::write(folder, allowed, arguments, SWITCH_DEADLINE);
     // A hook that runs afterwards may fail, and the branch is checked out all the same.
     if head(folder)? == Head::Branch(name.to_owned()) {
         return Ok(());
@@ -240,14 +238,15 @@ mod tests {
         std::fs::write(here.join("a.txt"), "two\n").unwrap();
         assert_eq!(has_changes(here, &|_| false), Ok(true));
         assert_eq!(has_changes(here, &|path| path == "a.txt"), Ok(false));
-        assert_eq!(switch(here, "night"), Ok(()));
+        assert_eq!(switch(here, "night", AllowedPrograms::TrustedDrivers), Ok(()));
         assert_eq!(head(here), on("night"));
         assert_eq!(std::fs::read_to_string(here.join("a.txt")).unwrap(), "two\n");
         git(here, "commit -qam Second");
         assert_eq!(has_changes(here, &|_| false), Ok(false));
-        assert_eq!(switch(here, "main"), Ok(()));
+        assert_eq!(switch(here, "main", AllowedPrograms::TrustedDrivers), Ok(()));
         std::fs::write(here.join("a.txt"), "three\n").unwrap();
-        let Err(BranchError::Refused { why, .. }) = switch(here, "night") else {
+        let Err(BranchError::Refused { why, .. }) = switch(here, "night", AllowedPrograms::TrustedDrivers)
+        else {
             panic!("it would overwrite")
         };
         assert!(why.contains("a.txt"), "{why}");
@@ -266,7 +265,7 @@ mod tests {
         std::fs::write(here.join(".git/info/exclude"), "notes.txt\n").unwrap();
         std::fs::write(here.join("notes.txt"), "the user's\n").unwrap();
         assert_eq!(has_changes(here, &|_| false), Ok(false));
-        let refused = switch(here, "night");
+        let refused = switch(here, "night", AllowedPrograms::TrustedDrivers);
         assert!(
             matches!(&refused, Err(BranchError::Refused { why, .. }) if why.contains("notes.txt")),
             "{refused:?}"
@@ -279,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_of_another_worktree_is_refused_with_its_place_and_hooks_of_the_user_run() {
+    fn a_branch_of_another_worktree_is_refused_with_its_place_and_hooks_run_if_allowed() {
         let folder = repository();
         let here = folder.path().join("main tree");
         git(folder.path(), "worktree add -q 'main tree' -b other");
@@ -296,7 +295,9 @@ mod tests {
         git(folder.path(), "config core.hooksPath .git/hooks");
         let made = crate::shell("chmod +x .git/hooks/post-checkout", folder.path(), Duration::from_secs(5));
         assert!(made.succeeded());
-        assert_eq!(switch(folder.path(), "new"), Ok(()), "though the hook fails");
+        assert_eq!(switch(folder.path(), "new", AllowedPrograms::TrustedDrivers), Ok(()));
+        assert!(!folder.path().join("ran").exists());
+        assert_eq!(switch(folder.path(), "newer", AllowedPrograms::All), Ok(()), "though the hook fails");
         assert!(folder.path().join("ran").exists());
     }
 }

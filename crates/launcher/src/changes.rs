@@ -1,7 +1,7 @@
 //! What a working tree holds that its HEAD does not, as git sees it; every name as the bytes it has on the disk.
 
 use crate::child::{self, Terms};
-use crate::git;
+use crate::git::{self, GitWriter};
 use crate::git_error::GitError;
 use crate::time_limit::TimeLimit;
 use std::ffi::OsStr;
@@ -54,15 +54,6 @@ impl FolderInTree {
     }
 }
 
-/// May the index be renewed while git compares, and may filters run? If not, a file that was only touched is named as
-/// well, and one under a filter that has been.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Index {
-    Untouched,
-    /// For the commit that runs the same filters.
-    Renewed,
-}
-
 /// A path, and the filter that it is under.
 type Filtered = (Vec<u8>, Vec<u8>);
 
@@ -107,14 +98,17 @@ fn check_filters(
 /// Everything below the folder that differs from HEAD: first what git follows, then what it does not and does
 /// not ignore. Whether it is staged makes no difference. A repository inside counts by its commit alone: what is in
 /// it only a git inside it could tell, and that would do as its settings say.
+///
+/// A writer runs the filters that the commit will run, and renews the index. Without one a file that was only touched is
+/// listed as well, and one under a filter that has been.
 pub(crate) fn since_head(
     folder: &Path,
     head: Option<&str>,
-    index: Index,
+    writer: Option<&GitWriter<'_>>,
     limit: TimeLimit,
 ) -> Result<Vec<Change>, GitError> {
     let mut changes = match head {
-        Some(head) => parse_diff(&differences(folder, head, index, limit)?),
+        Some(head) => parse_diff(&differences(folder, head, writer, limit)?),
         None => parse_stage(&answer(folder, &["ls-files", "--stage", "-z", "--", "."], None, limit)?),
     };
     let question = ["ls-files", "--others", "--exclude-standard", "-z", "--", "."];
@@ -127,11 +121,17 @@ pub(crate) fn since_head(
     Ok(changes)
 }
 
-fn differences(folder: &Path, head: &str, index: Index, limit: TimeLimit) -> Result<Vec<u8>, GitError> {
+fn differences(
+    folder: &Path,
+    head: &str,
+    writer: Option<&GitWriter<'_>>,
+    limit: TimeLimit,
+) -> Result<Vec<u8>, GitError> {
     let how = ["--raw", "-z", "--no-renames", "--relative", "--ignore-submodules=dirty", head, "--", "."];
-    if index == Index::Renewed {
+    if let Some(writer) = writer {
         let terms = Terms { most_output: MOST_LIST, ..Terms::within(limit.left()) };
-        let command = git::choosing(folder, &[&["diff"], &how[..]].concat());
+        let plain = ["diff", "--no-ext-diff", "--no-textconv"];
+        let command = writer.command_in(folder, &[&plain[..], &how[..]].concat());
         let filtered = as_answer(child::run(command, terms));
         if filtered.is_ok() || limit.is_over() {
             return filtered;

@@ -2,14 +2,18 @@
 
 mod command;
 mod noted;
+mod programs;
 mod shown;
 mod tracked;
 mod work;
+mod writing;
 
-pub(crate) use command::{all_off, asking, choosing, committing, has_filters, talking};
+pub(crate) use command::{asking, has_filters, talking};
+pub use programs::AllowedPrograms;
 pub use shown::{Changes, changes_since};
 pub use tracked::tracked;
 pub use work::{Begun, ChangedFile, FileCommit, Hunk, Look, Since, Work, begin, history_of, join, work};
+pub(crate) use writing::{GitWriter, write};
 
 use crate::time_limit::TimeLimit;
 use crate::{Outcome, run};

@@ -9,7 +9,8 @@
 //! Limits: a clone that lacks objects (a partial one) can push only what it has.
 
 use crate::child::{self, Terms};
-use crate::{Outcome, changes, git};
+use crate::git::{self, AllowedPrograms};
+use crate::{Outcome, changes};
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_store::disk;
 use std::path::{Path, PathBuf};
@@ -220,9 +221,7 @@ impl Remote {
     pub fn show_in_clone(&self, reference: &str, commit: &str, is_new: bool) {
         let arguments = ["update-ref", reference, commit];
         let arguments: Vec<&str> = arguments.into_iter().chain(is_new.then_some("")).collect();
-        let off = ["core.hooksPath=/dev/null".into()];
-        let command = git::committing(&self.repository, &off, &arguments);
-        let _ = child::run(command, Terms::within(QUESTION_DEADLINE));
+        let _ = git::write(&self.repository, AllowedPrograms::TrustedDrivers, &arguments, QUESTION_DEADLINE);
     }
 
     fn ask(&self, arguments: &[&str], input: Option<Vec<u8>>) -> Outcome {

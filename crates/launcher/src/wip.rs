@@ -1,20 +1,21 @@
 //! The work-in-progress commit at a checkpoint: what is in the working tree, and nothing that could hurt.
 //!
-//! Git commits exactly the chosen paths (`--only`), so what somebody has staged beside them stays staged. Files
+//! Hooks do not run, and of filters only those that are no part of the project, unless the user allows it ([`AllowedPrograms`]):
+//! the session may have written what they run. Git commits exactly the chosen paths (`--only`), so what somebody has staged beside them stays staged. Files
 //! that git does not follow yet are announced to the index first; if the commit fails that is taken back.
 
 mod filters;
 mod shown;
 
-use crate::changes::{self, Change, FolderInTree, Index};
+use crate::changes::{self, Change, FolderInTree};
 use crate::child::{self, Terms};
-use crate::git;
+use crate::git::{self, AllowedPrograms, GitWriter};
 use crate::git_error::GitError;
 use crate::time_limit::TimeLimit;
 use plimsoll_domain::text;
 use plimsoll_store::disk;
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -50,8 +51,11 @@ pub enum Wip {
         /// So many files changed in it.
         files: usize,
         /// What looks like a secret, is too big, cannot be read, is a repository of its own, was taken out of the
-        /// index by somebody, or is under a filter that is missing or fails: not committed, and as it was.
+        /// index by somebody, or is under a filter that is missing, fails or may not run: not committed, and as it was.
         left_out: Vec<String>,
+        /// The filters that were not run because they belong to the project ([`AllowedPrograms`]), and whose files are among
+        /// those left out.
+        forbidden_filters: Vec<String>,
     },
     /// It could not or should not be; everything is as it was.
     Refused {
@@ -60,36 +64,26 @@ pub enum Wip {
     },
 }
 
-/// Whose repository a commit is made in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Repository {
-    /// The user's: its hooks, signing and filters run.
-    Users,
-    /// One that was made since somebody looked: an agent may have written its settings, and nothing that they name runs.
-    /// Files under a filter are left out.
-    MadeSince,
-}
-
 /// Commits on the current branch what is dirty or untracked below this folder; never what git ignores, what is
-/// ours (asked with paths from the folder on), what looks like a secret, or large new files. Hooks and signing are as
-/// the user configured them.
+/// ours (asked with paths from the folder on), what looks like a secret, or large new files. `allowed` says which hooks and
+/// filters run; files under a filter that may not run are left out.
 pub fn commit_wip(
     folder: &Path,
     message: &str,
     is_ours: &dyn Fn(&str) -> bool,
-    repository: Repository,
+    allowed: AllowedPrograms,
 ) -> Wip {
-    commit_within(folder, message, is_ours, repository, COMMIT_DEADLINE)
+    commit_within(folder, message, is_ours, allowed, COMMIT_DEADLINE)
 }
 
 fn commit_within(
     folder: &Path,
     message: &str,
     is_ours: &dyn Fn(&str) -> bool,
-    repository: Repository,
+    allowed: AllowedPrograms,
     deadline: Duration,
 ) -> Wip {
-    attempt(folder, message, is_ours, repository, deadline)
+    attempt(folder, message, is_ours, allowed, deadline)
         .unwrap_or_else(|why| Wip::Refused { why: in_one_line(&why.to_string()) })
 }
 
@@ -97,7 +91,7 @@ fn attempt(
     folder: &Path,
     message: &str,
     is_ours: &dyn Fn(&str) -> bool,
-    repository: Repository,
+    allowed: AllowedPrograms,
     deadline: Duration,
 ) -> Result<Wip, GitError> {
     let limit = TimeLimit::within(CHOICE_DEADLINE);
@@ -106,23 +100,25 @@ fn attempt(
     let head = git::head(folder);
     let mut choice = Choice::default();
     let search_limit = TimeLimit::within(SEARCH_DEADLINE);
-    let index = if repository == Repository::Users { Index::Renewed } else { Index::Untouched };
-    for change in changes::since_head(folder, head.as_deref(), index, limit)? {
+    let writer = GitWriter::new(folder, allowed);
+    let mut writer = writer.map_err(|outcome| GitError::Failed(changes::last_words(&outcome)))?;
+    let filtering = (allowed != AllowedPrograms::Nothing).then_some(&writer);
+    for change in changes::since_head(folder, head.as_deref(), filtering, limit)? {
         if !is_ours(&change.name()) {
             choice.consider(folder, change, search_limit);
         }
     }
-    let settings = match repository {
-        Repository::Users => filters::sift(folder, &place, head.as_deref(), &mut choice, limit)?,
-        Repository::MadeSince => filters::leave_all_out(folder, &mut choice, limit)?,
+    let forbidden_filters = match allowed {
+        AllowedPrograms::Nothing => filters::leave_all_out(folder, &mut choice, limit)?,
+        _ => filters::sift(&mut writer, &place, head.as_deref(), &mut choice, limit)?,
     };
     if choice.paths.is_empty() {
         return Ok(Wip::Nothing);
     }
     let index = IndexFile::of(folder, limit)?;
     index.wait_until_free()?;
-    let id = Commit { folder, settings }.make(message, &choice, &index, head.as_deref(), deadline)?;
-    Ok(Wip::Committed { id, files: choice.paths.len(), left_out: choice.left_out })
+    let id = Commit { folder, writer: &writer }.make(message, &choice, &index, head.as_deref(), deadline)?;
+    Ok(Wip::Committed { id, files: choice.paths.len(), left_out: choice.left_out, forbidden_filters })
 }
 
 /// In the middle of something, a commit would end it or become a part of it.
@@ -220,8 +216,7 @@ impl Choice {
 /// Two or three gits that read their paths from their input.
 struct Commit<'a> {
     folder: &'a Path,
-    /// What they are told about filters, and in a strange repository about everything else that could run.
-    settings: Vec<OsString>,
+    writer: &'a GitWriter<'a>,
 }
 
 impl Commit<'_> {
@@ -270,7 +265,7 @@ impl Commit<'_> {
     fn git(&self, arguments: &[&str], paths: &[Vec<u8>], deadline: Duration) -> crate::Outcome {
         // From its input: many thousand paths do not fit on a command line.
         let arguments = [arguments, &["--pathspec-from-file=-", "--pathspec-file-nul"]].concat();
-        let command = git::committing(self.folder, &self.settings, &arguments);
+        let command = self.writer.command(&arguments);
         let input = Some(as_pathspecs(paths));
         child::run(command, Terms { input, grace_period: HOOK_GRACE_PERIOD, ..Terms::within(deadline) })
     }
@@ -349,4 +344,4 @@ fn without_colours(words: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

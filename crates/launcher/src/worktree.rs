@@ -10,8 +10,7 @@ mod left;
 pub use left::{clear_locks, clear_locks_since, take_over};
 
 use crate::changes;
-use crate::child::{self, Terms};
-use crate::git;
+use crate::git::{self, AllowedPrograms};
 use crate::time_limit::TimeLimit;
 use plimsoll_domain::text::{clip, clip_start};
 use plimsoll_store::disk;
@@ -119,7 +118,7 @@ pub fn rebase(folder: &Path, branch: &str, beyond: &str, onto: &str) -> Result<R
         return Ok(Rebased::Nothing);
     }
     let arguments = ["rebase", "--quiet", "--no-autostash", "--no-autosquash", "--onto", onto, beyond];
-    let outcome = child::run(git::committing(folder, &[], &arguments), Terms::within(REBASE_DEADLINE));
+    let outcome = git::write(folder, AllowedPrograms::TrustedDrivers, &arguments, REBASE_DEADLINE);
     if outcome.succeeded() {
         let end = git::head(folder).unwrap_or_default();
         return Ok(if end == onto { Rebased::Nothing } else { Rebased::Onto(end) });
@@ -147,7 +146,7 @@ fn unmerged(folder: &Path) -> Vec<String> {
 }
 
 fn abort(folder: &Path) {
-    let _ = child::run(git::committing(folder, &[], &["rebase", "--abort"]), Terms::within(REBASE_DEADLINE));
+    let _ = git::write(folder, AllowedPrograms::TrustedDrivers, &["rebase", "--abort"], REBASE_DEADLINE);
 }
 
 /// Moves a branch from where it was seen, which is none for a new one. False if it is elsewhere by now. (To git an empty name is
@@ -155,7 +154,7 @@ fn abort(folder: &Path) {
 pub fn move_branch(repository: &Path, name: &str, from: Option<&str>, to: &str) -> bool {
     let reference = format!("refs/heads/{name}");
     let arguments = ["update-ref", "-m", "plimsoll: landed", &reference, to, from.unwrap_or_default()];
-    let moved = child::run(git::committing(repository, &[], &arguments), Terms::within(CHECKOUT_DEADLINE));
+    let moved = git::write(repository, AllowedPrograms::TrustedDrivers, &arguments, CHECKOUT_DEADLINE);
     moved.succeeded()
 }
 
@@ -220,7 +219,7 @@ pub fn take_out_file(folder: &Path, file: &str, message: &str) -> Result<(), Wor
 pub fn remove_branch(repository: &Path, name: &str, end: &str) {
     let reference = format!("refs/heads/{name}");
     let arguments = ["update-ref", "-d", &reference, end];
-    let _ = child::run(git::committing(repository, &[], &arguments), Terms::within(CHECKOUT_DEADLINE));
+    let _ = git::write(repository, AllowedPrograms::TrustedDrivers, &arguments, CHECKOUT_DEADLINE);
 }
 
 /// True if every change of a branch is on another one too, by its commits or by others that change the same.
@@ -274,7 +273,7 @@ pub fn ignored_by(folder: &Path, patterns: &Path) -> Vec<String> {
 }
 
 fn run(folder: &Path, what: &'static str, arguments: &[&str]) -> Result<(), WorktreeError> {
-    let outcome = child::run(git::committing(folder, &[], arguments), Terms::within(CHECKOUT_DEADLINE));
+    let outcome = git::write(folder, AllowedPrograms::TrustedDrivers, arguments, CHECKOUT_DEADLINE);
     match () {
         () if outcome.succeeded() => Ok(()),
         () if outcome.timed_out => Err(WorktreeError::TookTooLong(what)),
@@ -446,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_of_the_user_that_refuses_is_no_conflict() {
+    fn a_rebase_runs_no_hook() {
         let (folder, repository) = stage();
         let first = git::head(&repository).unwrap();
         let place = folder.path().join("one");
@@ -459,10 +458,7 @@ mod tests {
         );
         let merge = folder.path().join("merge");
         add_detached(&repository, &merge, &tip).unwrap();
-        let refused = rebase(&merge, "p/1/1", &first, &tip);
-        assert!(
-            matches!(&refused, Err(WorktreeError::Refused { why, .. }) if why.contains("not today")),
-            "{refused:?}"
-        );
+        let rebased = rebase(&merge, "p/1/1", &first, &tip);
+        assert!(matches!(&rebased, Ok(Rebased::Onto(_))), "{rebased:?}");
     }
 }

@@ -6,7 +6,7 @@
 mod coarse;
 mod inner;
 
-use crate::changes::{self, Change, FolderInTree, Index, names, quoted};
+use crate::changes::{self, Change, FolderInTree, names, quoted};
 use crate::git;
 use crate::time_limit::TimeLimit;
 use plimsoll_domain::digest::hex;
@@ -130,7 +130,7 @@ impl Content<'_> {
     /// What differs from HEAD.
     fn add_changes(&mut self, folder: &Path, place: &FolderInTree, head: Option<&str>) -> Option<()> {
         let mut unnamed = Vec::new();
-        for change in changes::since_head(folder, head, Index::Untouched, self.limit).ok()? {
+        for change in changes::since_head(folder, head, None, self.limit).ok()? {
             let key = change.path.clone();
             let path = folder.join(OsStr::from_bytes(&change.path));
             match path.symlink_metadata() {

@@ -85,6 +85,10 @@ pub(crate) struct TaskArguments {
     /// What to do with uncommitted work at a checkpoint [default: wip]
     #[arg(long, value_name = "MODE")]
     commit: Option<CommitMode>,
+    /// Let commits run the repository's git hooks and filters, which a session may have written. They then run with your rights,
+    /// outside of Claude Code's sandbox; --verify is the place for checks
+    #[arg(long)]
+    commit_hooks: bool,
     /// Let a session continue with the next item while its window has room for it
     #[arg(long)]
     pack: bool,
@@ -160,6 +164,7 @@ impl TaskArguments {
             limits: self.limits(),
             branch: self.branch.clone(),
             commit: self.commit().unwrap_or_default(),
+            commit_hooks: self.commit_hooks,
             pack: self.pack,
             memory: self.memory,
             ..NewRun::default()
@@ -187,6 +192,7 @@ impl TaskArguments {
             strict_promise: self.strict_promise,
             limits: self.limits(),
             commit: self.commit(),
+            commit_hooks: self.commit_hooks,
             pack: self.pack,
             memory: self.memory,
             ..Changes::default()

@@ -47,6 +47,8 @@ pub struct RunOptions {
     pub memory: bool,
     /// What becomes of uncommitted work at a checkpoint.
     pub commit: Commit,
+    /// True when commits run the repository's own hooks and drivers (`--commit-hooks`).
+    pub commit_hooks: bool,
     /// A program with its arguments, told of the end and of pauses.
     pub notify: Vec<String>,
     /// The client, as the user named it; none where nobody did.

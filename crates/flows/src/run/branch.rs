@@ -6,6 +6,7 @@ use plimsoll_domain::RunState;
 use plimsoll_launcher::branch::{
     BranchError, Head, check_name, check_worktrees, commit_of_no_branch, exists, has_changes, head, switch,
 };
+use plimsoll_launcher::git::AllowedPrograms;
 use plimsoll_store::{Project, layout};
 
 /// Why a run cannot be resumed on its branch.
@@ -34,11 +35,16 @@ pub enum OtherBranch {
         /// What is checked out.
         commit: String,
     },
-    /// The hooks that a switch starts are not the user's.
+    /// The filters that a switch starts are not the user's.
     #[error(
         "this run works on the branch `{0}`, and the repository is not the one in which it began: nothing in it is started; if it is yours: git switch {0} && plimsoll run --resume"
     )]
     OtherRepository(String),
+}
+
+/// What git may run in a repository that was there before the run.
+pub(crate) fn allowed_programs(commit_hooks: bool) -> AllowedPrograms {
+    if commit_hooks { AllowedPrograms::All } else { AllowedPrograms::TrustedDrivers }
 }
 
 /// Could a run begin on this branch? Answers with the branch that is checked out.
@@ -58,12 +64,12 @@ pub fn check(project: &Project, name: &str) -> Result<String, BranchError> {
 }
 
 /// Switches to the branch of a new run. Answers with the branch before, unless it is the same.
-pub fn enter(project: &Project, name: &str) -> Result<Option<String>, BranchError> {
+pub fn enter(project: &Project, name: &str, commit_hooks: bool) -> Result<Option<String>, BranchError> {
     let before = check(project, name)?;
     if before == name {
         return Ok(None);
     }
-    switch(project.root(), name)?;
+    switch(project.root(), name, allowed_programs(commit_hooks))?;
     Ok(Some(before))
 }
 
@@ -94,7 +100,7 @@ pub fn return_to(project: &Project, run: &RunState) -> Result<Option<String>, Ot
     if let (true, Some(commit)) = (is_detached, commit_of_no_branch(root)) {
         return Err(OtherBranch::Unnamed { branch: name.clone(), commit });
     }
-    switch(root, name)?;
+    switch(root, name, allowed_programs(run.options.commit_hooks))?;
     Ok(Some(format!("switched to the branch `{name}`, on which this run works ({now} was checked out)")))
 }
 

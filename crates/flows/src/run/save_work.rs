@@ -11,7 +11,8 @@ use plimsoll_domain::level::Level;
 use plimsoll_domain::state::{Cause, Checkpoint, Commit};
 use plimsoll_domain::text::counted;
 use plimsoll_domain::{Ending, RunId, RunState, SessionRecord, Settings};
-use plimsoll_launcher::wip::{Repository, Wip, commit_wip};
+use plimsoll_launcher::git::AllowedPrograms;
+use plimsoll_launcher::wip::{Wip, commit_wip};
 use plimsoll_store::{Durability, Project, StoreError, journal, state_file};
 use std::path::PathBuf;
 
@@ -133,12 +134,17 @@ pub(crate) fn commit(project: &Project, run_id: &RunId) -> Result<bool, StoreErr
     // Work in progress of a run with a branch lands on no other, whatever a session has checked out.
     let made = match branch::refusal(project, &state) {
         Some(why) => Wip::Refused { why },
-        None => commit_wip(project.root(), &message, &our_files::is_ours, repository(project, &state)),
+        None => commit_wip(project.root(), &message, &our_files::is_ours, allowed_programs(project, &state)),
     };
     let (words, made) = match made {
         Wip::Nothing => return Ok(false),
-        Wip::Committed { id, files, left_out } => {
-            let words = format!("{} committed as `{message}`{}", counted(files, "file"), named(&left_out));
+        Wip::Committed { id, files, left_out, forbidden_filters } => {
+            let words = format!(
+                "{} committed as `{message}`{}{}",
+                counted(files, "file"),
+                named(&left_out),
+                forbidden(&forbidden_filters)
+            );
             let made = WipCommit {
                 commit: Some(id),
                 files: Some(files),
@@ -162,12 +168,13 @@ pub(crate) fn commit(project: &Project, run_id: &RunId) -> Result<bool, StoreErr
     .map(|_| true)
 }
 
-/// Whose hooks and filters a commit would run.
-fn repository(project: &Project, state: &RunState) -> Repository {
+/// Which hooks and filters a commit may run. None of a repository that was created during the run: a session may have written
+/// its settings.
+fn allowed_programs(project: &Project, state: &RunState) -> AllowedPrograms {
     let now = || plimsoll_store::layout::repository_identity(project.root());
     match &state.at_start.repository_at_start {
-        Some(at_start) if *at_start != now() => Repository::MadeSince,
-        _ => Repository::Users,
+        Some(at_start) if *at_start != now() => AllowedPrograms::Nothing,
+        _ => branch::allowed_programs(state.options.commit_hooks),
     }
 }
 
@@ -182,6 +189,18 @@ fn message(iteration: u32, checkpoint: &Checkpoint) -> String {
         cause => cause.word().to_owned(),
     };
     format!("ralph: checkpoint iter {iteration} ({what}{percent})")
+}
+
+/// Why the files of these filters are not committed.
+fn forbidden(filters: &[String]) -> String {
+    if filters.is_empty() {
+        return String::new();
+    }
+    let names: Vec<String> = filters.iter().map(|name| format!("`{name}`")).collect();
+    format!(
+        " (not run, as it may start a program of the project: filter {}; --commit-hooks allows it)",
+        names.join(", ")
+    )
 }
 
 fn named(left_out: &[String]) -> String {

@@ -127,6 +127,7 @@ impl Start<'_> {
         let flags = [
             (!options.plan_checks.is_empty(), "--plan-verify"),
             (options.strict_promise, "--strict-promise"),
+            (options.commit_hooks, "--commit-hooks"),
         ];
         arguments.extend(flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| (*flag).to_owned()));
         let reviews = [

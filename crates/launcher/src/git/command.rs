@@ -5,19 +5,19 @@
 //! repository chooses. So they ask for the names first and switch each one off. The rest is in [`SWITCHED_OFF`],
 //! [`PLAIN_DIFF`] and [`ENVIRONMENT`].
 
+use super::programs::Drivers;
 use crate::time_limit::TimeLimit;
 use crate::{Outcome, child};
-use plimsoll_store::layout::git_folder_of;
+use plimsoll_store::layout::repository;
 use plimsoll_store::{disk, environment};
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
 /// What could start a program, or lead git into another repository, and what it is set to when we look. A setting on
 /// the command line counts more than every file.
-const SWITCHED_OFF: &[(&str, &str)] = &[
+pub(super) const SWITCHED_OFF: &[(&str, &str)] = &[
     // A folder that looks like a repository, committed inside another one, has a configuration of its own.
     ("safe.bareRepository", "explicit"),
     ("core.fsmonitor", "false"),
@@ -55,6 +55,8 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     // `status` would renew the index, and an agent's `git commit` would find it locked.
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_TERMINAL_PROMPT", "0"),
+    // What a clone would have, whatever an agent replaced.
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
     // A partial clone would fetch what it lacks, with the programs that its remote names.
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_ALLOW_PROTOCOL", ""),
@@ -75,27 +77,24 @@ const KEPT: &[&str] = &[
     "GIT_DISCOVERY_ACROSS_FILESYSTEM",
 ];
 
-/// More filters than this are no repository's: it is not asked.
-const MOST_DRIVERS: usize = 1_000;
-
 /// A git that is only asked: it writes nothing, and runs nothing that the repository names. An error is what came of
 /// finding that out: then it must not be asked.
 pub(crate) fn asking(folder: &Path, arguments: &[&str], limit: TimeLimit) -> Result<Command, Outcome> {
-    in_repository(folder)?;
+    let root = working_tree(folder)?;
     let may_filter = arguments.first().is_some_and(|name| ["status", "diff", "hash-object"].contains(name));
     if may_filter {
         return asking_without_filters(folder, arguments, limit).map(|(command, _)| command);
     }
-    Ok(looking(folder, &[], arguments))
+    Ok(reading_command(folder, &root, &[], arguments))
 }
 
-/// Outside a repository git has no answer, and is not started to say so: its variables that could lead it into another one
-/// are taken away.
-fn in_repository(folder: &Path) -> Result<(), Outcome> {
+/// The root of the working tree that a folder is in. Outside a repository git has no answer, and is not started to say so: its
+/// variables that could lead it into another one are taken away.
+pub(super) fn working_tree(folder: &Path) -> Result<PathBuf, Outcome> {
     let trouble = || Outcome { trouble: Some("there is no git repository".to_owned()), ..Outcome::default() };
+    let root = |folder: &Path| repository(folder).map(|(root, _)| root.to_owned());
     // Through a link the folders above are others.
-    let found = git_folder_of(folder).or_else(|| git_folder_of(&disk::canonical(folder)));
-    found.map(drop).ok_or_else(trouble)
+    root(folder).or_else(|| root(&disk::canonical(folder))).ok_or_else(trouble)
 }
 
 /// The same for a command that could run filters, and whether there are any.
@@ -110,25 +109,30 @@ pub(super) fn asking_without_filters(
 
 /// Asks for the names of all filters; whoever has something else to do meanwhile does it.
 pub(super) fn begin_asking_for_filters(folder: &Path, limit: TimeLimit) -> Result<Filters, Outcome> {
-    in_repository(folder)?;
-    begin_asking_for_drivers(folder, limit).map(Filters)
+    let root = working_tree(folder)?;
+    let running = Drivers::begin_read(folder, &root, limit)?;
+    Ok(Filters { running, root })
 }
 
 /// The question for all filters, on its way.
-pub(super) struct Filters(child::Running<'static>);
+pub(super) struct Filters {
+    running: child::Running<'static>,
+    root: PathBuf,
+}
 
 impl Filters {
     /// The answer.
     pub(super) fn switched_off(self) -> Result<FiltersOff, Outcome> {
-        let drivers = drivers_of(self.0.finish())?;
-        let has_filters = drivers.iter().any(Driver::is_filter);
-        Ok(FiltersOff { settings: drivers.iter().flat_map(Driver::switched_off).collect(), has_filters })
+        let drivers = Drivers::parse(self.running.finish())?;
+        let (settings, has_filters) = (drivers.all_off(), drivers.has_filters());
+        Ok(FiltersOff { root: self.root, settings, has_filters })
     }
 }
 
 /// What switches all filters off that were named a moment ago: for the questions of one look.
 #[derive(Default)]
 pub(super) struct FiltersOff {
+    root: PathBuf,
     settings: Vec<OsString>,
     pub(super) has_filters: bool,
 }
@@ -136,30 +140,24 @@ pub(super) struct FiltersOff {
 impl FiltersOff {
     /// A git that is only asked, with all filters off.
     pub(super) fn asking(&self, folder: &Path, arguments: &[&str]) -> Command {
-        looking(folder, &self.settings, arguments)
+        reading_command(folder, &self.root, &self.settings, arguments)
     }
-}
-
-/// The same with the filters that the repository's and the user's own settings name, and it may renew the index: only
-/// for the choice of what the work-in-progress commit takes, which is to run them.
-pub(crate) fn choosing(folder: &Path, arguments: &[&str]) -> Command {
-    looking(folder, &["diff.autoRefreshIndex=true".into()], arguments)
 }
 
 /// Whether any filter is named: if not, no file is under one.
 pub(crate) fn has_filters(folder: &Path, limit: TimeLimit) -> Result<bool, Outcome> {
-    Ok(drivers(folder, limit)?.iter().any(Driver::is_filter))
+    Drivers::read(folder, limit).map(|drivers| drivers.has_filters())
 }
 
 /// git itself, by an absolute entry of the PATH: the command starts in a folder of the project, where a relative entry would
 /// find a program of the project's. Without one it is missing.
-fn git() -> Command {
+pub(super) fn git() -> Command {
     static GIT: LazyLock<PathBuf> =
         LazyLock::new(|| environment::find_program("git").unwrap_or_else(|| "/no/git/on/the/PATH".into()));
     Command::new(GIT.as_path())
 }
 
-fn looking(folder: &Path, off: &[OsString], arguments: &[&str]) -> Command {
+pub(super) fn reading_command(folder: &Path, root: &Path, off: &[OsString], arguments: &[&str]) -> Command {
     let mut command = git();
     command.arg("--no-pager");
     for (name, value) in SWITCHED_OFF.iter().chain(ANSWERS_PLAINLY) {
@@ -176,43 +174,8 @@ fn looking(folder: &Path, off: &[OsString], arguments: &[&str]) -> Command {
     command.args(arguments.get(1..).unwrap_or_default()).current_dir(folder);
     take_away_variables(&mut command, &[]);
     command.envs(ENVIRONMENT.iter().copied());
-    command
-}
-
-/// What the work-in-progress commit does without: everything that would lead it into another repository.
-const OFF_IN_A_COMMIT: &[&str] = &[
-    "safe.bareRepository=explicit",
-    "core.fsmonitor=false",
-    "diff.submodule=short",
-    "diff.ignoreSubmodules=dirty",
-    "status.submoduleSummary=false",
-    "submodule.recurse=false",
-];
-
-/// The names that a commit has, and where git's own programs are.
-const KEPT_IN_A_COMMIT: &[&str] = &[
-    "GIT_AUTHOR_NAME",
-    "GIT_AUTHOR_EMAIL",
-    "GIT_AUTHOR_DATE",
-    "GIT_COMMITTER_NAME",
-    "GIT_COMMITTER_EMAIL",
-    "GIT_COMMITTER_DATE",
-    "GIT_EXEC_PATH",
-];
-
-/// A git of the work-in-progress commit, with the user's hooks, signing and filters. It speaks the user's language and
-/// asks nobody.
-pub(crate) fn committing(folder: &Path, settings: &[OsString], arguments: &[&str]) -> Command {
-    let mut command = git();
-    for setting in OFF_IN_A_COMMIT {
-        command.args(["-c", setting]);
-    }
-    for setting in settings {
-        command.arg("-c").arg(setting);
-    }
-    command.args(arguments).current_dir(folder);
-    take_away_variables(&mut command, KEPT_IN_A_COMMIT);
-    command.env("GIT_EDITOR", "true").env("GIT_TERMINAL_PROMPT", "0");
+    // `core.worktree`, in a file that an agent may write (`config.worktree`), would have git read any folder.
+    command.env("GIT_WORK_TREE", root);
     command
 }
 
@@ -272,92 +235,11 @@ pub(crate) fn talking(git_folder: &Path, objects: &Path, folder: &Path, argument
     command
 }
 
-/// The settings for a work-in-progress commit in a repository whose own settings are not trusted: nothing that they name
-/// runs.
-pub(crate) fn all_off(folder: &Path, limit: TimeLimit) -> Result<Vec<OsString>, Outcome> {
-    let named = drivers(folder, limit)?;
-    let fixed = SWITCHED_OFF.iter().map(|(name, value)| format!("{name}={value}").into());
-    let unsigned = std::iter::once("commit.gpgSign=false".into());
-    Ok(fixed.chain(unsigned).chain(named.iter().flat_map(Driver::switched_off)).collect())
-}
-
 /// Removes git's variables from the environment, except for the user's own and these.
-fn take_away_variables(command: &mut Command, also_kept: &[&str]) {
+pub(super) fn take_away_variables(command: &mut Command, also_kept: &[&str]) {
     for (name, _) in environment::all() {
         if name.starts_with("GIT_") && !KEPT.iter().chain(also_kept).any(|kept| *kept == name) {
             command.env_remove(name);
         }
-    }
-}
-
-/// Something that settings name and that runs programs: a filter, or in newer versions of git a hook.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Driver {
-    /// `filter.lfs`, `hook.lint`: its section and its name.
-    key: Vec<u8>,
-}
-
-impl Driver {
-    fn is_filter(&self) -> bool {
-        self.key.starts_with(b"filter.")
-    }
-
-    fn switched_off(&self) -> Vec<OsString> {
-        let set = |what: &str| OsStr::from_bytes(&[&self.key, what.as_bytes()].concat()).to_owned();
-        if self.is_filter() {
-            // A required filter without a command is an error of git.
-            [".clean=", ".smudge=", ".process=", ".required=false"].map(set).into()
-        } else {
-            vec![set(".enabled=false")]
-        }
-    }
-}
-
-/// Every filter that a setting names, in any file. Git itself is asked: it alone knows what includes what.
-fn drivers(folder: &Path, limit: TimeLimit) -> Result<Vec<Driver>, Outcome> {
-    begin_asking_for_drivers(folder, limit).and_then(|asked| drivers_of(asked.finish()))
-}
-
-fn begin_asking_for_drivers(folder: &Path, limit: TimeLimit) -> Result<child::Running<'static>, Outcome> {
-    let question = ["config", "--null", "--name-only", "--get-regexp", r"^(filter|hook)\."];
-    child::start(looking(folder, &[], &question), child::Terms::within(limit.left()))
-}
-
-fn drivers_of(outcome: Outcome) -> Result<Vec<Driver>, Outcome> {
-    // 1: there is none.
-    if outcome.timed_out || !matches!(outcome.code, Some(0 | 1)) {
-        return Err(outcome);
-    }
-    let keys = outcome.stdout.split(|byte| *byte == 0).filter(|key| !key.is_empty());
-    let mut found: Vec<Driver> = keys.filter_map(driver).collect();
-    found.sort();
-    found.dedup();
-    // `-c` takes the name to end at its first `=`.
-    let cannot_be_named = |driver: &Driver| driver.key.contains(&b'=');
-    if found.len() > MOST_DRIVERS || found.iter().any(cannot_be_named) {
-        let trouble = "git's settings name a filter that cannot be switched off".to_owned();
-        return Err(Outcome { trouble: Some(trouble), ..Outcome::default() });
-    }
-    Ok(found)
-}
-
-/// `filter.NAME.clean`; a key without a name belongs to no filter.
-fn driver(key: &[u8]) -> Option<Driver> {
-    let start = ["filter.", "hook."].iter().find(|start| key.starts_with(start.as_bytes()))?.len();
-    let last = key.iter().rposition(|byte| *byte == b'.')?;
-    (start <= last).then(|| Driver { key: key[..last].to_vec() })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_filter_is_switched_off_by_its_name_whatever_the_name_is() {
-        let off = |key: &[u8]| driver(key).map(|driver| driver.switched_off());
-        assert_eq!((off(b"filter.clean"), off(b"1 .M N... a")), (None, None));
-        assert_eq!(off(b"filter.a.b c.clean").unwrap()[0], "filter.a.b c.clean=");
-        assert_eq!(off(b"filter.lfs.required").unwrap()[3], "filter.lfs.required=false");
-        assert_eq!(off(b"hook.lint.event").unwrap(), ["hook.lint.enabled=false"]);
     }
 }

@@ -4,7 +4,7 @@
 use super::Choice;
 use crate::changes::{self, FolderInTree, filters_of, quoted};
 use crate::child::{self, Terms};
-use crate::git;
+use crate::git::GitWriter;
 use crate::git_error::GitError;
 use crate::time_limit::TimeLimit;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,15 +16,16 @@ use std::time::Duration;
 /// Each filter is tried on its files before the commit runs it; they may be large.
 const TRIAL_DEADLINE: Duration = Duration::from_secs(60);
 
-/// Takes those out of the choice that no filter is there for, or whose filter fails on one of its files. Answers what
-/// git has to be told for the commit: the other filters must not fail, and a failed one is not run again.
+/// Leaves those files out of the choice whose filter is missing, may not run, or fails on one of them. Sets in the writer that
+/// the other filters must not fail, and that a failed one is not run again. Returns the filters that may not run.
 pub(super) fn sift(
-    folder: &Path,
+    writer: &mut GitWriter<'_>,
     place: &FolderInTree,
     head: Option<&str>,
     choice: &mut Choice,
     limit: TimeLimit,
-) -> Result<Vec<OsString>, GitError> {
+) -> Result<Vec<String>, GitError> {
+    let folder = writer.folder();
     let files = files(folder, choice);
     let under = filters_of(folder, &mut files.iter().map(Vec::as_slice), limit)?;
     let mut out = taken_away(folder, head, &files, &under, limit);
@@ -32,36 +33,38 @@ pub(super) fn sift(
     for (path, name) in under {
         by_filter.entry(name).or_default().push(path);
     }
-    let mut settings = Vec::new();
+    let mut forbidden = Vec::new();
     let cleaners = if by_filter.is_empty() { BTreeSet::new() } else { cleaners(folder, limit)? };
     let trial_limit = TimeLimit::within(TRIAL_DEADLINE);
     for (name, paths) in by_filter {
         let is_there = cleaners.contains(&name);
-        if is_there && works(place, &name, &paths, trial_limit) {
+        if !writer.allows_filter(&name) {
+            forbidden.push(String::from_utf8_lossy(&name).into_owned());
+        } else if is_there && works(writer, place, &name, &paths, trial_limit) {
             // Without `required` git commits a file whose filter fails as it is: in the clear.
-            settings.push(setting(&name, "required=true"));
+            writer.set([setting(&name, "required=true")]);
             continue;
-        }
-        if is_there {
-            settings.extend(["clean=", "process=", "required=false"].map(|what| setting(&name, what)));
+        } else if is_there {
+            writer.set(["clean=", "process=", "required=false"].map(|what| setting(&name, what)));
         }
         out.extend(paths);
     }
     choice.leave_out(&out);
-    Ok(settings)
+    Ok(forbidden)
 }
 
-/// Takes out what is under any filter. Answers what git has to be told for the commit: nothing that the repository names
-/// runs.
+/// Leaves out what is under any filter. Returns the filters.
 pub(super) fn leave_all_out(
     folder: &Path,
     choice: &mut Choice,
     limit: TimeLimit,
-) -> Result<Vec<OsString>, GitError> {
+) -> Result<Vec<String>, GitError> {
     let files = files(folder, choice);
     let under = filters_of(folder, &mut files.iter().map(Vec::as_slice), limit)?;
+    let filters: BTreeSet<String> =
+        under.iter().map(|(_, name)| String::from_utf8_lossy(name).into_owned()).collect();
     choice.leave_out(&under.into_iter().map(|(path, _)| path).collect());
-    git::all_off(folder, limit).map_err(|outcome| GitError::Failed(changes::last_words(&outcome)))
+    Ok(filters.into_iter().collect())
 }
 
 fn files(folder: &Path, choice: &Choice) -> Vec<Vec<u8>> {
@@ -106,11 +109,19 @@ fn cleaners(folder: &Path, limit: TimeLimit) -> Result<BTreeSet<Vec<u8>>, GitErr
 }
 
 /// Whether it cleans every one of these files; nothing is written.
-fn works(place: &FolderInTree, name: &[u8], paths: &[Vec<u8>], limit: TimeLimit) -> bool {
+fn works(
+    writer: &GitWriter<'_>,
+    place: &FolderInTree,
+    name: &[u8],
+    paths: &[Vec<u8>],
+    limit: TimeLimit,
+) -> bool {
     let from_root = paths.iter().map(|path| [place.prefix.as_slice(), path].concat());
     let input: Vec<u8> = from_root.flat_map(|path| quoted(&path)).collect();
-    let settings = [setting(name, "required=true")];
-    let command = git::committing(&place.root, &settings, &["hash-object", "--stdin-paths"]);
+    let required = setting(name, "required=true");
+    let mut trial = writer.clone();
+    trial.set([required]);
+    let command = trial.command_in(&place.root, &["hash-object", "--stdin-paths"]);
     child::run(command, Terms { input: Some(input), ..Terms::within(limit.left()) }).succeeded()
 }
 

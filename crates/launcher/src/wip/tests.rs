@@ -1,7 +1,7 @@
 use super::*;
 use std::os::unix::fs::PermissionsExt;
 
-pub(super) fn run(folder: &Path, line: &str) -> String {
+pub(crate) fn run(folder: &Path, line: &str) -> String {
     let outcome = crate::shell(line, folder, Duration::from_secs(20));
     assert!(outcome.succeeded(), "{line}: {}", String::from_utf8_lossy(&outcome.stderr));
     String::from_utf8_lossy(&outcome.stdout).into_owned()
@@ -10,7 +10,7 @@ pub(super) fn run(folder: &Path, line: &str) -> String {
 const INIT: &str = "git init -q -b main && git config user.email a@b && git config user.name n";
 
 /// One commit with `a.txt`, `b.txt` and `.gitignore`.
-pub(super) fn repository() -> tempfile::TempDir {
+pub(crate) fn repository() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     run(folder.path(), INIT);
     run(folder.path(), "seq 9 > a.txt; echo b > b.txt; echo '*.log' > .gitignore");
@@ -23,13 +23,22 @@ fn is_ours(path: &str) -> bool {
 }
 
 pub(super) fn wip(folder: &Path) -> Wip {
-    commit_wip(folder, "wip: a checkpoint", &is_ours, Repository::Users)
+    commit_wip(folder, "wip: a checkpoint", &is_ours, AllowedPrograms::TrustedDrivers)
+}
+
+/// The same with `--commit-hooks`.
+fn wip_with_hooks(folder: &Path) -> Wip {
+    commit_wip(folder, "wip: a checkpoint", &is_ours, AllowedPrograms::All)
 }
 
 /// How many files were committed, and what was left out.
 pub(super) fn committed(folder: &Path) -> (usize, Vec<String>) {
-    match wip(folder) {
-        Wip::Committed { id, files, left_out } => {
+    count(folder, wip(folder))
+}
+
+fn count(folder: &Path, made: Wip) -> (usize, Vec<String>) {
+    match made {
+        Wip::Committed { id, files, left_out, .. } => {
             assert_eq!(run(folder, "git rev-parse HEAD").trim(), id);
             (files, left_out)
         }
@@ -39,7 +48,7 @@ pub(super) fn committed(folder: &Path) -> (usize, Vec<String>) {
 
 fn refused(folder: &Path) -> String {
     let before = run(folder, "git rev-parse -q --verify HEAD || true");
-    match wip(folder) {
+    match wip_with_hooks(folder) {
         Wip::Refused { why } => {
             assert_eq!(run(folder, "git rev-parse -q --verify HEAD || true"), before);
             assert!(why.chars().count() <= 200 && !why.contains('\n'), "{why}");
@@ -253,18 +262,18 @@ fn files_and_folders_that_took_each_others_place_are_committed() {
 }
 
 #[test]
-fn the_users_hooks_run_as_he_knows_them() {
+fn hooks_run_if_the_user_allows_them() {
     let folder = repository();
     let at = folder.path();
     hook(at, "pre-commit", "git diff --cached --name-only -- '*.js' > seen.log; cat >> seen.log");
     hook(at, "post-commit", "exit 1");
     run(at, "echo x > x.js; echo x > x.css");
-    assert_eq!(committed(at).0, 2);
+    assert_eq!(count(at, wip_with_hooks(at)).0, 2);
     assert_eq!(run(at, "cat seen.log"), "x.js\n");
     // A hook that changes what is committed.
     hook(at, "pre-commit", "echo tidied > x.js; git add x.js");
     run(at, "echo y > x.js");
-    assert_eq!(committed(at).0, 1);
+    assert_eq!(count(at, wip_with_hooks(at)).0, 1);
     assert_eq!(run(at, "git show HEAD:x.js"), "tidied\n");
 }
 
@@ -331,7 +340,7 @@ fn a_hook_that_hangs_is_ended_at_the_deadline_and_may_tidy_up() {
     let before = (status(at), run(at, "git ls-files --stage"));
     hook(at, "pre-commit", "trap 'sleep 0.3; echo tidy > tidy.log; exit 1' TERM; sleep 60 & wait");
     let started = Instant::now();
-    let outcome = commit_within(at, "wip", &is_ours, Repository::Users, Duration::from_millis(500));
+    let outcome = commit_within(at, "wip", &is_ours, AllowedPrograms::All, Duration::from_millis(500));
     assert_eq!(outcome, Wip::Refused { why: "the commit took longer than 0 seconds".into() });
     assert!(started.elapsed() < Duration::from_secs(15));
     assert_eq!(run(at, "cat tidy.log"), "tidy\n");
@@ -340,7 +349,7 @@ fn a_hook_that_hangs_is_ended_at_the_deadline_and_may_tidy_up() {
     // A commit that stands is one, whatever comes after it.
     hook(at, "pre-commit", "exit 0");
     hook(at, "post-commit", "sleep 60");
-    let outcome = commit_within(at, "wip", &is_ours, Repository::Users, Duration::from_secs(2));
+    let outcome = commit_within(at, "wip", &is_ours, AllowedPrograms::All, Duration::from_secs(2));
     assert!(matches!(outcome, Wip::Committed { files: 2, .. }), "{outcome:?}");
     assert_eq!(status(at), "");
 }
@@ -351,7 +360,10 @@ fn a_message_is_taken_as_it_is() {
     let at = folder.path();
     run(at, "echo 10 >> a.txt");
     let message = "-wip \"$HOME\"\n\nsecond line";
-    assert!(matches!(commit_wip(at, message, &is_ours, Repository::Users), Wip::Committed { .. }));
+    assert!(matches!(
+        commit_wip(at, message, &is_ours, AllowedPrograms::TrustedDrivers),
+        Wip::Committed { .. }
+    ));
     assert_eq!(run(at, "git log -1 --format=%B").trim(), message);
 }
 
@@ -373,8 +385,8 @@ fn a_submodule_is_committed_by_its_commit_only() {
     assert_eq!(last_commit(at), "M\tsub\n");
 }
 
-/// Says that it was run, and writes in capitals.
-const UPPER: &str = "git config filter.up.clean 'echo >> ran.log; tr a-z A-Z'; ";
+/// Writes in capitals.
+const UPPER: &str = "git config filter.up.clean 'tr a-z A-Z'; ";
 
 #[test]
 fn a_file_is_committed_through_its_filter() {
@@ -480,13 +492,114 @@ fn in_a_repository_made_since_nothing_that_it_names_runs() {
     sh("echo '*.x filter=evil' > .gitattributes; echo x > b.x; echo new > c; echo more >> a");
     let sprung = at.parent().unwrap().join(&name);
     let _ = std::fs::remove_file(&sprung);
-    let done = commit_wip(&at, "wip", &|_| false, Repository::MadeSince);
+    let done = commit_wip(&at, "wip", &|_| false, AllowedPrograms::Nothing);
     assert!(!sprung.exists(), "{done:?}");
     let Wip::Committed { files, left_out, .. } = done else { panic!("{done:?}") };
     assert_eq!((files, left_out.len()), (3, 1), "{left_out:?}");
     assert!(left_out[0].contains("b.x"), "{left_out:?}");
-    // The same traps are live in a repository of the user's.
-    let done = commit_wip(&at, "wip", &|_| false, Repository::Users);
+    // The same traps are live if the user allows everything.
+    let done = commit_wip(&at, "wip", &|_| false, AllowedPrograms::All);
     assert!(sprung.exists(), "{done:?}");
     let _ = std::fs::remove_file(&sprung);
+}
+
+/// What a session in the sandbox can write, and what would start it when we commit. `LOG` is a file outside of the project.
+const ATTACKS: [(&str, &str); 12] = [
+    (
+        "a folder of hooks in the tree",
+        "git config core.hooksPath .husky; mkdir .husky; TRAP .husky/pre-commit",
+    ),
+    (
+        "a hook that calls a script of the tree",
+        "mkdir tools; TRAP tools/lint; HOOK pre-commit 'sh tools/lint'",
+    ),
+    ("a hook after the commit", "mkdir tools; TRAP tools/lint; HOOK post-commit 'sh tools/lint'"),
+    ("a hook for references", "mkdir tools; TRAP tools/lint; HOOK reference-transaction 'sh tools/lint'"),
+    ("a hook for the index", "mkdir tools; TRAP tools/lint; HOOK post-index-change 'sh tools/lint'"),
+    ("lefthook", "TRAP lefthook.sh; HOOK pre-commit 'sh ./lefthook.sh run pre-commit'"),
+    (
+        "pre-commit",
+        "TRAP local-hook; HOOK prepare-commit-msg 'sh ./local-hook'; printf 'repos: []' > .pre-commit-config.yaml",
+    ),
+    (
+        "a filter that is a script of the tree",
+        "mkdir tools; TRAP tools/clean.sh; git config filter.x.clean 'sh tools/clean.sh'",
+    ),
+    (
+        "a filter process",
+        "TRAP clean.sh; git config filter.x.process ./clean.sh; git config filter.x.required true",
+    ),
+    ("a monitor of files", "TRAP monitor; git config core.fsmonitor $PWD/monitor"),
+    (
+        "settings of the worktree",
+        "git config extensions.worktreeConfig true; TRAP clean.sh; git config --worktree filter.x.clean 'cat; sh -c \"touch LOG\"'",
+    ),
+    ("a signing program", "TRAP sign; git config gpg.program ./sign; git config commit.gpgSign true"),
+];
+
+#[test]
+fn a_commit_runs_nothing_that_a_session_can_have_written() {
+    for (name, attack) in ATTACKS {
+        let outside = tempfile::tempdir().unwrap();
+        let log = outside.path().join("ran");
+        let folder = repository();
+        let at = folder.path();
+        let script = "printf '#!/bin/sh\\ntouch LOG\\ncat\\n'";
+        let mut lines = String::new();
+        for line in attack.split("; ") {
+            let line = match line.split_once(' ') {
+                Some(("TRAP", file)) => format!("{script} > {file} && chmod +x {file}"),
+                Some(("HOOK", rest)) => {
+                    let (hook, command) = rest.split_once(' ').unwrap();
+                    let command = command.trim_matches('\'');
+                    format!(
+                        "printf '#!/bin/sh\\n{command} </dev/null\\n' > .git/hooks/{hook} && chmod +x .git/hooks/{hook}"
+                    )
+                }
+                _ => line.to_owned(),
+            };
+            lines += &format!("{line}\n");
+        }
+        run(at, &lines.replace("LOG", &log.to_string_lossy()));
+        run(at, "echo '*.x filter=x' > .git/info/attributes; echo secret > b.x; echo more >> a.txt");
+        let _ = std::fs::remove_file(&log);
+        let made = wip(at);
+        assert!(!log.exists(), "{name}: it ran");
+        let Wip::Committed { left_out, forbidden_filters, .. } = made else { panic!("{name}: {made:?}") };
+        // Nothing is committed unfiltered.
+        assert_eq!(left_out, ["b.x"], "{name}");
+        let is_configured = attack.contains("filter.x");
+        assert_eq!(forbidden_filters, if is_configured { vec!["x"] } else { Vec::new() }, "{name}");
+        // The trap is a real one: git itself, or the user's word, springs it.
+        run(at, "echo again >> a.txt");
+        let _ = wip_with_hooks(at);
+        let _ = crate::shell("git add -A; git commit -qm all; git status", at, Duration::from_secs(20));
+        assert!(log.exists(), "{name}: the trap is none");
+    }
+}
+
+#[test]
+fn a_commit_takes_no_file_from_outside_the_working_tree() {
+    let outside = tempfile::tempdir().unwrap();
+    run(outside.path(), "echo private > a.txt; echo private > c.txt");
+    let folder = repository();
+    let at = folder.path();
+    run(at, "git config extensions.worktreeConfig true; echo more >> a.txt");
+    run(at, &format!("git config --worktree core.worktree '{}'", outside.path().display()));
+    assert_eq!(committed(at), (1, vec![]));
+    run(at, "git config --worktree --unset core.worktree");
+    assert!(!run(at, "git show HEAD:a.txt; git ls-tree HEAD").contains("private"), "{}", last_commit(at));
+    assert_eq!(last_commit(at), "M\ta.txt\n");
+}
+
+#[test]
+fn replaced_objects_and_grafts_do_not_change_what_is_committed() {
+    let folder = repository();
+    let at = folder.path();
+    run(
+        at,
+        "git replace $(git rev-parse HEAD:b.txt) $(echo evil | git hash-object -w --stdin); echo more >> a.txt",
+    );
+    assert_eq!(committed(at), (1, vec![]));
+    assert_eq!(run(at, "GIT_NO_REPLACE_OBJECTS=1 git show HEAD:b.txt"), "b\n");
 }

@@ -125,7 +125,7 @@ pub fn carry_out(project: &Project, offer: Offer) -> Result<RunState, StartError
     records::refuse_unfit(project, &state.options.client_arguments)?;
     // The offer was made on the branch before: what the file and the plan are on the run's own is compared below.
     if let Some(name) = &state.options.branch {
-        state.at_start.branch_before = branch::enter(project, name)?;
+        state.at_start.branch_before = branch::enter(project, name, state.options.commit_hooks)?;
     }
     // Compared under the lock: the user has agreed to what was shown, and the loop's script may have written since.
     let lock = state_file::lock(project, state_file::TIMEOUT)?;

@@ -51,6 +51,8 @@ pub struct NewRun {
     pub branch: Option<String>,
     /// What becomes of uncommitted work at a checkpoint.
     pub commit: Commit,
+    /// True when commits run the repository's own hooks and drivers.
+    pub commit_hooks: bool,
     /// True when a session may continue with the next item while the window has room for it.
     pub pack: bool,
     /// True when the run's sessions have the working memory.
@@ -72,7 +74,12 @@ pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
     // What can be refused is refused before anything is written, and looked at again under the lock.
     check(project, new)?;
     // A kill after this leaves the branch checked out, and no run: the same command then begins there.
-    let branch_before = new.branch.as_deref().map(|name| branch::enter(project, name)).transpose()?.flatten();
+    let branch_before = new
+        .branch
+        .as_deref()
+        .map(|name| branch::enter(project, name, new.commit_hooks))
+        .transpose()?
+        .flatten();
     // Git is asked first: no lock is held while it is waited for. A file that is made in between counts as the run's own.
     let files_at_start = files_without_commit(project);
     let lock = state_file::lock(project, state_file::TIMEOUT)?;
@@ -302,6 +309,7 @@ pub(super) fn state(
             prompt_made,
             limits: new.limits.clone(),
             commit: new.commit,
+            commit_hooks: new.commit_hooks,
             pack: new.pack,
             memory: new.memory,
             strict_promise: new.strict_promise,

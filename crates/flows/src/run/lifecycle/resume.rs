@@ -35,6 +35,8 @@ pub struct Changes {
     pub limits: Limits,
     /// What becomes of uncommitted work at a checkpoint.
     pub commit: Option<Commit>,
+    /// True to let commits run the repository's own hooks and drivers.
+    pub commit_hooks: bool,
     /// True to let sessions continue with the next item.
     pub pack: bool,
     /// True to give them the working memory.
@@ -142,6 +144,7 @@ fn change(state: &mut RunState, changes: &Changes) {
     // Not `set`: the caller has merged these with what the run remembers (`remembered`).
     state.options.client.clone_from(&changes.client);
     state.options.client_arguments.clone_from(&changes.client_arguments);
+    state.options.commit_hooks |= changes.commit_hooks;
     state.options.pack |= changes.pack;
     state.options.memory |= changes.memory;
     set(&mut state.options.strict_promise, changes.strict_promise.as_ref());

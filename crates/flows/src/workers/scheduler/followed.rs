@@ -4,9 +4,9 @@ use crate::our_files::is_ours;
 use crate::workers::child;
 use plimsoll_domain::workers::Work;
 use plimsoll_launcher::client::Client;
-use plimsoll_launcher::git;
+use plimsoll_launcher::git::{self, AllowedPrograms};
 use plimsoll_launcher::process::{Identity, identity, is_alive};
-use plimsoll_launcher::wip::{Repository, Wip, commit_wip};
+use plimsoll_launcher::wip::{Wip, commit_wip};
 use plimsoll_store::{Project, lock, sessions, state_file};
 
 /// The item's run, if it lives: the process that was written down, or whoever holds the lock of its worktree, where a kill came
@@ -32,7 +32,7 @@ pub(super) fn keep_work(project: &Project, earlier_run: &str) -> Option<String> 
         return git::head(project.root());
     }
     let message = "plimsoll: what an attempt that failed has left";
-    match commit_wip(project.root(), message, &is_ours, Repository::MadeSince) {
+    match commit_wip(project.root(), message, &is_ours, AllowedPrograms::Nothing) {
         Wip::Committed { id, .. } => Some(id),
         Wip::Nothing | Wip::Refused { .. } => git::head(project.root()),
     }

@@ -3,6 +3,7 @@
 use super::followed::living;
 use super::{Closing, Ended, Scheduler};
 use crate::our_files::is_ours;
+use crate::run::branch::allowed_programs;
 use crate::run::notify::{notify, notify_of_questions};
 use crate::run::{Progress, day};
 use crate::workers::WorkersError;
@@ -19,7 +20,7 @@ use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::workers::{ItemOutcome, Workers};
 use plimsoll_domain::{Exit, Status, Verdict};
 use plimsoll_launcher::branch::{Head, head};
-use plimsoll_launcher::wip::{Repository, Wip, commit_wip};
+use plimsoll_launcher::wip::{Wip, commit_wip};
 use plimsoll_launcher::{git, worktree};
 use plimsoll_policy::workers::{Claim, give_back, offer, pause, set_aside};
 use plimsoll_store::{Durability, clock, state_file};
@@ -193,7 +194,8 @@ impl<'scope> Scheduler<'scope, '_> {
             "plimsoll: what was left uncommitted of {}",
             clip(&one_line(&now.board.items[item].text), 60)
         );
-        if let Wip::Refused { why } = commit_wip(project.root(), &message, &is_ours, Repository::Users) {
+        let allowed = allowed_programs(self.run.options.commit_hooks);
+        if let Wip::Refused { why } = commit_wip(project.root(), &message, &is_ours, allowed) {
             return Err(NotOffered::Uncommitted(why));
         }
         let end = git::head(&tree).ok_or(NotOffered::Elsewhere)?;

@@ -1,0 +1,166 @@
+//! Git commands that write: commits, checkouts, rebases, references. They run no hook, and no driver of the project, unless the
+//! user allows it.
+
+use super::command::{SWITCHED_OFF, git, take_away_variables};
+use super::programs::{AllowedPrograms, Drivers, settings_without};
+use crate::child::{self, Terms};
+use crate::time_limit::TimeLimit;
+use crate::{Outcome, changes};
+use plimsoll_store::environment;
+use plimsoll_store::layout::repository;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// How long git may take to read its settings.
+const SETTINGS_DEADLINE: Duration = Duration::from_secs(20);
+
+/// Signing stays as the user configured it, if its program is trusted.
+const SIGNING: [&str; 3] = ["gpg.program", "gpg.ssh.program", "gpg.x509.program"];
+
+/// Off also where the user allows the repository's own programs: these would lead git into another repository.
+const OFF_WITH_HOOKS: &[&str] = &[
+    "safe.bareRepository=explicit",
+    "core.fsmonitor=false",
+    "diff.submodule=short",
+    "diff.ignoreSubmodules=dirty",
+    "status.submoduleSummary=false",
+    "submodule.recurse=false",
+];
+
+/// What a commit, a checkout and a rebase must do whatever the settings say.
+const WRITES_PLAINLY: &[&str] = &[
+    // A cleaning in the background would work on after us.
+    "gc.auto=0",
+    "maintenance.auto=false",
+    // It would move branches of the user's along.
+    "rebase.updateRefs=false",
+    // Said because of the variable that we set.
+    "advice.graftFileDeprecated=false",
+    // Conflicts are resolved by sessions only, never by what some session recorded.
+    "rerere.enabled=false",
+];
+
+/// The names that a commit has, and where git's own programs are.
+const KEPT_VARIABLES: &[&str] = &[
+    "GIT_AUTHOR_NAME",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_AUTHOR_DATE",
+    "GIT_COMMITTER_NAME",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_COMMITTER_DATE",
+    "GIT_EXEC_PATH",
+];
+
+/// Makes git commands that write in one folder.
+#[derive(Debug, Clone)]
+pub(crate) struct GitWriter<'a> {
+    folder: &'a Path,
+    allowed: AllowedPrograms,
+    /// `name=value`, for `-c`.
+    settings: Vec<OsString>,
+    /// The drivers that are switched off.
+    forbidden: BTreeSet<Vec<u8>>,
+}
+
+impl<'a> GitWriter<'a> {
+    /// Reads the settings that apply in the folder. An error is an answer by which not every driver could be switched off.
+    pub(crate) fn new(folder: &'a Path, allowed: AllowedPrograms) -> Result<GitWriter<'a>, Outcome> {
+        let plainly = WRITES_PLAINLY.iter().map(OsString::from);
+        if allowed == AllowedPrograms::All {
+            let settings = plainly.chain(OFF_WITH_HOOKS.iter().map(OsString::from)).collect();
+            return Ok(GitWriter { folder, allowed, settings, forbidden: BTreeSet::new() });
+        }
+        let drivers = Drivers::read(folder, TimeLimit::within(SETTINGS_DEADLINE))?;
+        let forbidden = drivers.forbidden(folder, allowed);
+        let may_sign = allowed == AllowedPrograms::TrustedDrivers;
+        let is_off = |name: &str| !(may_sign && SIGNING.contains(&name));
+        let fixed = SWITCHED_OFF.iter().filter(|(name, _)| is_off(name));
+        let fixed = fixed.map(|(name, value)| format!("{name}={value}").into());
+        let unsigned = (!may_sign).then(|| "commit.gpgSign=false".into());
+        let off = forbidden.iter().flat_map(|driver| settings_without(driver));
+        let settings = plainly.chain(fixed).chain(unsigned).chain(off).collect();
+        Ok(GitWriter { folder, allowed, settings, forbidden })
+    }
+
+    /// The folder.
+    pub(crate) fn folder(&self) -> &'a Path {
+        self.folder
+    }
+
+    /// Also sets this, `name=value`.
+    pub(crate) fn set(&mut self, settings: impl IntoIterator<Item = OsString>) {
+        self.settings.extend(settings);
+    }
+
+    /// Whether a filter of this name may run.
+    pub(crate) fn allows_filter(&self, name: &[u8]) -> bool {
+        !self.forbidden.contains(&[b"filter.", name].concat())
+    }
+
+    /// A git command in the folder. It speaks the user's language and asks nobody.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        self.command_in(self.folder, arguments)
+    }
+
+    /// A git command in another folder of the same working tree.
+    pub(crate) fn command_in(&self, folder: &Path, arguments: &[&str]) -> Command {
+        let mut command = git();
+        for setting in &self.settings {
+            command.arg("-c").arg(setting);
+        }
+        command.args(arguments).current_dir(folder);
+        take_away_variables(&mut command, KEPT_VARIABLES);
+        command.env("GIT_EDITOR", "true").env("GIT_SEQUENCE_EDITOR", "true").env("GIT_TERMINAL_PROMPT", "0");
+        if self.allowed != AllowedPrograms::All {
+            self.confine(&mut command);
+        }
+        command
+    }
+
+    /// Keeps what an agent may have written in the git folder from leading git out of the working tree, or from showing it
+    /// other objects than a clone would have.
+    fn confine(&self, command: &mut Command) {
+        command
+            .env("GIT_NO_REPLACE_OBJECTS", "1")
+            .env("GIT_GRAFT_FILE", "/dev/null")
+            .env("GIT_NO_LAZY_FETCH", "1");
+        if let Some((root, _)) = repository(self.folder) {
+            // `core.worktree` in `config.worktree` would have git read and write any folder.
+            command.env("GIT_WORK_TREE", root);
+            if let Some(path) = path_outside(root) {
+                command.env("PATH", path);
+            }
+        }
+    }
+
+    /// Runs a git command within a deadline.
+    pub(crate) fn run(&self, arguments: &[&str], deadline: Duration) -> Outcome {
+        child::run(self.command(arguments), Terms::within(deadline))
+    }
+}
+
+/// Runs a git command that writes; the outcome of a git whose settings could not be read says why.
+pub(crate) fn write(
+    folder: &Path,
+    allowed: AllowedPrograms,
+    arguments: &[&str],
+    deadline: Duration,
+) -> Outcome {
+    match GitWriter::new(folder, allowed) {
+        Ok(writer) => writer.run(arguments, deadline),
+        Err(outcome) => {
+            let trouble = format!("git's settings cannot be read: {}", changes::last_words(&outcome));
+            Outcome { trouble: Some(trouble), ..Outcome::default() }
+        }
+    }
+}
+
+/// The PATH without what is relative or in the working tree: a driver is started by its name.
+fn path_outside(root: &Path) -> Option<OsString> {
+    let path = environment::variable("PATH")?;
+    let is_outside = |folder: &PathBuf| folder.is_absolute() && !folder.starts_with(root);
+    std::env::join_paths(std::env::split_paths(&path).filter(is_outside)).ok()
+}
