@@ -34,6 +34,7 @@ pub mod digest;
 pub mod fault;
 pub mod forecast;
 pub mod format;
+pub mod git_names;
 pub mod handoff;
 pub mod ids;
 pub mod item_area;

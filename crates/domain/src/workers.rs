@@ -1,8 +1,9 @@
 //! What a parallel run keeps beside its state, outside the project: the board, where its work comes together, and how far each
 //! item's own run is.
 
-use crate::board::Board;
+use crate::board::{Board, Stage};
 use crate::format::Format;
+use crate::git_names::{BranchName, CommitId, InvalidBranchName, InvalidCommitId};
 use serde::{Deserialize, Serialize};
 
 /// Where a fleet's database is: for the process that is a member, not for what sessions wrote.
@@ -132,6 +133,13 @@ pub struct Work {
     pub answered: Option<(String, String)>,
 }
 
+impl Work {
+    /// The commit at which its branch begins; none for the target's end.
+    pub fn start_commit(&self) -> Option<Result<CommitId, InvalidCommitId>> {
+        (!self.start.is_empty()).then(|| CommitId::parse(&self.start))
+    }
+}
+
 /// What an item's sessions have used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -168,6 +176,32 @@ impl std::ops::AddAssign for Used {
 }
 
 impl Workers {
+    /// Fails on the first text that is no commit or branch: git is told nothing else.
+    pub fn check_names(&self) -> Result<(), String> {
+        let commits = self.works.iter().flat_map(|work| [&work.start, &work.beyond]);
+        let offered = self.board.items.iter().filter_map(|row| match &row.stage {
+            Stage::Offered { commit } => Some(commit),
+            Stage::Open | Stage::Leased { .. } | Stage::Merged | Stage::Aside { .. } => None,
+        });
+        let landings = self.board.items.iter().flat_map(|row| &row.landings);
+        let all = commits.chain(offered).chain(landings).chain([&self.began_at]);
+        // An empty one stands for the target's end.
+        for commit in all.filter(|commit| !commit.is_empty()) {
+            CommitId::parse(commit).map_err(|error| error.to_string())?;
+        }
+        self.target_branch().map(drop).map_err(|error| error.to_string())
+    }
+
+    /// The branch into which everything is merged.
+    pub fn target_branch(&self) -> Result<BranchName, InvalidBranchName> {
+        BranchName::parse(&self.target)
+    }
+
+    /// The branch of one attempt at an item.
+    pub fn attempt_branch(&self, item: usize, epoch: u64) -> Result<BranchName, InvalidBranchName> {
+        BranchName::parse(&self.branch(item, epoch))
+    }
+
     /// What all items have used together.
     pub fn used(&self) -> Used {
         let mut sum = Used::default();

@@ -2,8 +2,11 @@
 //! as everything does that a plan names and does not have.
 
 use plimsoll_domain::board::{Aside, Board, BoardItem, Lease, Moment, Stage};
+use plimsoll_domain::git_names::{CommitId, InvalidCommitId};
 use postgres::Row;
+use postgres::types::{FromSql, Type};
 use std::collections::HashMap;
+use std::error::Error;
 
 /// The columns that [`item`] reads.
 pub(crate) const COLUMNS: &str =
@@ -73,6 +76,45 @@ pub(crate) fn columns(stage: &Stage) -> StageColumns {
             StageColumns { aside: Some(aside), reason, ..of("aside") }
         }
     }
+}
+
+/// A column whose text is parsed where it is read: a row may have been written by anybody who may write the database.
+#[derive(Debug)]
+pub(crate) struct Parsed<T>(pub(crate) T);
+
+impl<'a, T> FromSql<'a> for Parsed<T>
+where
+    T: TryFrom<String>,
+    T::Error: Into<Box<dyn Error + Sync + Send>>,
+{
+    fn from_sql(of: &Type, bytes: &'a [u8]) -> Result<Parsed<T>, Box<dyn Error + Sync + Send>> {
+        T::try_from(String::from_sql(of, bytes)?).map(Parsed).map_err(Into::into)
+    }
+
+    fn accepts(of: &Type) -> bool {
+        <String as FromSql>::accepts(of)
+    }
+}
+
+/// A commit, or nothing for the target's end.
+#[derive(Debug)]
+pub(crate) struct CommitOrNone(String);
+
+impl TryFrom<String> for CommitOrNone {
+    type Error = InvalidCommitId;
+
+    fn try_from(text: String) -> Result<CommitOrNone, InvalidCommitId> {
+        if !text.is_empty() {
+            CommitId::parse(&text)?;
+        }
+        Ok(CommitOrNone(text))
+    }
+}
+
+/// The text of a column that names a commit, or is empty.
+pub(crate) fn commit_or_none(row: &Row, column: &str) -> Result<String, postgres::Error> {
+    row.try_get::<_, Option<Parsed<CommitOrNone>>>(column)
+        .map(|known| known.map_or(String::new(), |known| known.0.0))
 }
 
 /// An item of a row.

@@ -21,16 +21,18 @@ mod tree;
 use crate::install::git_exclude::exclude_run_files;
 use crate::run::day;
 use crate::run::lifecycle::StartError;
-use crate::run::{Options, Preflight, RunObserver};
+use crate::run::{Options, Preflight, Progress, RunObserver};
 use board::{new_record, record_of_member};
 use ground::{ITEM_PLAN, Unfit};
+use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::{RunState, Settings};
-use plimsoll_launcher::{git, process, worktree};
+use plimsoll_launcher::own_repository::OwnRepository;
+use plimsoll_launcher::{git, own_repository, process, worktree};
 use plimsoll_store::{Durability, Project, StoreError, disk, environment, layout, ledger, lock, state_file};
 use scheduler::Scheduler;
 use shared::{BoardError, RemoteTarget, Shared, SharedBoard};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use table::Table;
 use tree::Trees;
 
@@ -112,7 +114,7 @@ pub fn run(
 ) -> Result<u8, WorkersError> {
     // Its lock is held as long as this process works.
     let _ready = ready;
-    let (table, trees) = open(project, run)?;
+    let (table, trees) = open(project, run, watcher)?;
     let run = state_file::load(project, Some(&run.run_id))?.unwrap_or_else(|| run.clone());
     if reopen {
         table.change(|workers| board::reopen_all(&mut workers.board))?;
@@ -161,7 +163,8 @@ pub fn join(
     let (interrupts, ends) = (watcher.interrupts().clone(), AtomicBool::new(false));
     let is_interrupted = || interrupts.count() > 0;
     shared::insist(shared::BEGINNING, &is_interrupted, BoardError::is_away, || shared::look(&table, shared))?;
-    let trees = settle_in(project, run, &table, ground)?;
+    let own = shared.target.own().clone();
+    let trees = settle_in(project, run, &table, ground, own)?;
     let run = state_file::load(project, Some(&run.run_id))?.unwrap_or_else(|| run.clone());
     let give_up = || interrupts.count() > 2 || ends.load(Ordering::Relaxed);
     std::thread::scope(|scope| {
@@ -192,17 +195,59 @@ pub fn end_left(project: &Project, run: &RunState) -> Result<(), StoreError> {
 const DYING: Duration = Duration::from_millis(500);
 
 /// The record and the branch of a run, made where a kill has left none.
-fn open(project: &Project, run: &RunState) -> Result<(Table, Trees), WorkersError> {
+fn open(
+    project: &Project,
+    run: &RunState,
+    watcher: &mut dyn RunObserver,
+) -> Result<(Table, Trees), WorkersError> {
     let ground = ground::look(project)?;
     let table = Table::open(project, &run.run_id, None, || new_record(project, run, &ground))?;
     let now = table.now();
     let repository = &ground.repository;
-    let is_there = worktree::end_of(repository, &now.target).is_some();
-    if !is_there && !worktree::move_branch(repository, &now.target, None, &now.began_at) {
+    let (Ok(target), Ok(began_at)) = (now.target_branch(), CommitId::parse(&now.began_at)) else {
+        return Err(WorkersError::NoTarget(now.target));
+    };
+    let is_there = worktree::end_of(repository, &target).is_some();
+    if !is_there && !worktree::move_branch(repository, &target, None, &began_at) {
         return Err(WorkersError::NoTarget(now.target));
     }
-    let trees = settle_in(project, run, &table, ground)?;
+    let own = copy_repository(project, run, repository, watcher)?;
+    let trees = settle_in(project, run, &table, ground, own)?;
     Ok((table, trees))
+}
+
+/// The repository of ours in which the results of a run are merged, made before the first session. The user is told if that takes
+/// long.
+fn copy_repository(
+    project: &Project,
+    run: &RunState,
+    repository: &std::path::Path,
+    watcher: &mut dyn RunObserver,
+) -> Result<OwnRepository, WorkersError> {
+    let home = || StoreError::NoHome { project: project.root().to_owned() };
+    let folder = tree::merge_git_folder(project, &run.run_id).ok_or_else(home)?;
+    let is_new = !disk::exists(&folder);
+    let large =
+        own_repository::size_of_objects(repository).filter(|size| is_new && *size > own_repository::LARGE);
+    if let Some(size) = large {
+        watcher.tell(&Progress::Note(copy_words(size)));
+    }
+    let begun = Instant::now();
+    let own = OwnRepository::open(repository, &folder);
+    let own = own.map_err(|error| WorkersError::NoMerger(error.to_string()))?;
+    if large.is_some() {
+        watcher.tell(&Progress::Note(format!("copied in {} s", begun.elapsed().as_secs())));
+    }
+    Ok(own)
+}
+
+/// Announces the copy of a large repository.
+pub fn copy_words(size: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "a size for people")]
+    let gigabytes = size as f64 / 1e9;
+    format!(
+        "copying the repository ({gigabytes:.1} GB of git objects): results are verified in the copy, which sessions cannot write"
+    )
 }
 
 /// Where the worktrees are, and what is there before the first of them.
@@ -211,12 +256,12 @@ fn settle_in(
     run: &RunState,
     table: &Table,
     ground: ground::Ground,
+    own: OwnRepository,
 ) -> Result<Trees, WorkersError> {
     let now = table.now();
     let plan = now.plan_is_tracked.then(|| now.plan.clone());
-    let setup = run.options.workers.as_ref().and_then(|workers| workers.setup.clone());
-    let home = || StoreError::NoHome { project: project.root().to_owned() };
-    let trees = Trees::of(project, &run.run_id, ground, plan, setup).ok_or_else(home)?;
+    let trees = Trees::open(project, run, ground, plan, own);
+    let trees = trees.map_err(|error| WorkersError::NoMerger(error.to_string()))?;
     board::show(project, run, table)?;
     keep_task(project, run)?;
     // All worktrees share this file: written before any of their runs begins, so that none of them has anything to add.

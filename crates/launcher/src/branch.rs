@@ -4,6 +4,7 @@ use crate::changes::{self, FolderInTree};
 use crate::git::{self, AllowedPrograms};
 use crate::git_error::GitError;
 use crate::time_limit::TimeLimit;
+use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::text::{clip, one_line};
 use std::path::Path;
 use std::time::Duration;
@@ -137,9 +138,9 @@ pub fn check_worktrees(folder: &Path, name: &str) -> Result<(), BranchError> {
 }
 
 /// The commit that HEAD names, if no branch or tag contains it: after a switch only the reflog would name it.
-pub fn commit_of_no_branch(folder: &Path) -> Option<String> {
+pub fn commit_of_no_branch(folder: &Path) -> Option<CommitId> {
     let commit = git::head(folder)?;
-    let outcome = git::git(folder, &["for-each-ref", "--count=1", "--contains", &commit]);
+    let outcome = git::git(folder, &["for-each-ref", "--count=1", "--contains", commit.as_str()]);
     (outcome.succeeded() && git::text(&outcome).is_empty()).then_some(commit)
 }
 
@@ -147,7 +148,7 @@ pub fn commit_of_no_branch(folder: &Path) -> Option<String> {
 pub fn has_changes(folder: &Path, is_ours: &dyn Fn(&str) -> bool) -> Result<bool, BranchError> {
     let limit = TimeLimit::within(QUESTION_DEADLINE);
     let head = git::head(folder);
-    let changes = changes::since_head(folder, head.as_deref(), None, limit)?;
+    let changes = changes::since_head(folder, head.as_ref(), None, limit)?;
     Ok(changes.iter().any(|change| change.is_tracked && !is_ours(&change.name())))
 }
 

@@ -4,6 +4,7 @@ use crate::child::{self, Terms};
 use crate::git::{self, GitWriter};
 use crate::git_error::GitError;
 use crate::time_limit::TimeLimit;
+use plimsoll_domain::git_names::CommitId;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -69,7 +70,7 @@ pub(crate) fn filters_of(
 /// The same by the attributes of a commit. A git before 2.40 cannot say.
 pub(crate) fn filters_at(
     folder: &Path,
-    commit: &str,
+    commit: &CommitId,
     paths: &mut dyn Iterator<Item = &[u8]>,
     limit: TimeLimit,
 ) -> Result<Vec<Filtered>, GitError> {
@@ -103,7 +104,7 @@ fn check_filters(
 /// listed as well, and one under a filter that has been.
 pub(crate) fn since_head(
     folder: &Path,
-    head: Option<&str>,
+    head: Option<&CommitId>,
     writer: Option<&GitWriter<'_>>,
     limit: TimeLimit,
 ) -> Result<Vec<Change>, GitError> {
@@ -123,11 +124,12 @@ pub(crate) fn since_head(
 
 fn differences(
     folder: &Path,
-    head: &str,
+    head: &CommitId,
     writer: Option<&GitWriter<'_>>,
     limit: TimeLimit,
 ) -> Result<Vec<u8>, GitError> {
-    let how = ["--raw", "-z", "--no-renames", "--relative", "--ignore-submodules=dirty", head, "--", "."];
+    let how =
+        ["--raw", "-z", "--no-renames", "--relative", "--ignore-submodules=dirty", head.as_str(), "--", "."];
     if let Some(writer) = writer {
         let terms = Terms { most_output: MOST_LIST, ..Terms::within(limit.left()) };
         let plain = ["diff", "--no-ext-diff", "--no-textconv"];

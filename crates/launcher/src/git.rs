@@ -8,7 +8,7 @@ mod tracked;
 mod work;
 mod writing;
 
-pub(crate) use command::{asking, has_filters, talking};
+pub(crate) use command::{asking, has_filters, own_command, own_reading_command, talking};
 pub use programs::AllowedPrograms;
 pub use shown::{Changes, changes_since};
 pub use tracked::tracked;
@@ -17,6 +17,7 @@ pub(crate) use writing::{GitWriter, write};
 
 use crate::time_limit::TimeLimit;
 use crate::{Outcome, run};
+use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::record::GitCounts;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -89,20 +90,21 @@ fn parse_counts(output: &str) -> GitCounts {
 }
 
 /// HEAD's id; none outside git or before the first commit.
-pub fn head(folder: &Path) -> Option<String> {
+pub fn head(folder: &Path) -> Option<CommitId> {
     commit(folder, "HEAD")
 }
 
-pub(crate) fn commit(folder: &Path, name: &str) -> Option<String> {
-    let outcome = git(folder, &["rev-parse", "--verify", "--quiet", name]);
-    outcome.succeeded().then(|| text(&outcome)).filter(|id| !id.is_empty())
+/// The commit that a reference names. `reference` begins with `refs/`, or is `HEAD` or a revision made of an id.
+pub(crate) fn commit(folder: &Path, reference: &str) -> Option<CommitId> {
+    let outcome = git(folder, &["rev-parse", "--verify", "--quiet", reference]);
+    outcome.succeeded().then(|| CommitId::parse(&text(&outcome)).ok()).flatten()
 }
 
 /// A commit, as the log has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Logged {
     /// Its id.
-    pub id: String,
+    pub id: CommitId,
     /// When it was committed, in seconds since 1970.
     pub at: i64,
     /// The first line of its message.
@@ -132,7 +134,7 @@ pub fn log_since(folder: &Path, since: &str) -> Vec<Logged> {
 fn logged(line: &str) -> Option<Logged> {
     let mut fields = line.splitn(3, '\u{1f}');
     let (id, at, subject) = (fields.next()?, fields.next()?, fields.next()?);
-    Some(Logged { id: id.to_owned(), at: at.parse().ok()?, subject: subject.to_owned() })
+    Some(Logged { id: CommitId::parse(id).ok()?, at: at.parse().ok()?, subject: subject.to_owned() })
 }
 
 pub(crate) fn git(folder: &Path, arguments: &[&str]) -> Outcome {
@@ -145,47 +147,49 @@ pub(crate) fn text(outcome: &Outcome) -> String {
 }
 
 /// The paths that differ between a commit and HEAD, from the folder on; none if git does not know the commit.
-pub fn paths_since(folder: &Path, base: &str) -> Option<Vec<String>> {
-    let outcome =
-        git(folder, &["diff", "--name-only", "--no-renames", "--relative", "-z", base, "HEAD", "--"]);
+pub fn paths_since(folder: &Path, base: &CommitId) -> Option<Vec<String>> {
+    let outcome = git(
+        folder,
+        &["diff", "--name-only", "--no-renames", "--relative", "-z", base.as_str(), "HEAD", "--"],
+    );
     let output = String::from_utf8_lossy(&outcome.stdout).into_owned();
     outcome.succeeded().then(|| output.split_terminator('\0').map(str::to_owned).collect())
 }
 
 /// The paths that a commit changed, from the folder on, gone ones among them.
-pub fn paths_in(folder: &Path, commit: &str) -> Vec<String> {
+pub fn paths_in(folder: &Path, commit: &CommitId) -> Vec<String> {
     let first =
         ["diff-tree", "--root", "--no-commit-id", "--name-only", "--no-renames", "--relative", "-r", "-z"];
-    let outcome = git(folder, &[&first[..], &[commit, "--"]].concat());
+    let outcome = git(folder, &[&first[..], &[commit.as_str(), "--"]].concat());
     let output = String::from_utf8_lossy(&outcome.stdout).into_owned();
     output.split_terminator('\0').map(str::to_owned).collect()
 }
 
 /// Where git keeps a commit that it has not packed yet: the file is as old as the commit, to the nanosecond.
-pub fn loose_object(folder: &Path, commit: &str) -> Option<PathBuf> {
-    let (first, rest) = commit.split_at_checked(2)?;
+pub fn loose_object(folder: &Path, commit: &CommitId) -> Option<PathBuf> {
+    let (first, rest) = commit.as_str().split_at_checked(2)?;
     let outcome = git(folder, &["rev-parse", "--git-path", &format!("objects/{first}/{rest}")]);
     outcome.succeeded().then(|| folder.join(text(&outcome)))
 }
 
 /// The commit before another; none for the first.
-pub fn parent(folder: &Path, id: &str) -> Option<String> {
+pub fn parent(folder: &Path, id: &CommitId) -> Option<CommitId> {
     commit(folder, &format!("{id}^"))
 }
 
 /// True if a commit is HEAD or one that HEAD stands on.
-pub fn is_below_head(folder: &Path, commit: &str) -> bool {
-    git(folder, &["merge-base", "--is-ancestor", commit, "HEAD"]).succeeded()
+pub fn is_below_head(folder: &Path, commit: &CommitId) -> bool {
+    git(folder, &["merge-base", "--is-ancestor", commit.as_str(), "HEAD"]).succeeded()
 }
 
 /// The commits from one (not counted) to HEAD, newest first.
-pub fn commits_since(folder: &Path, commit: &str) -> Vec<Logged> {
-    commits_between(folder, commit, "HEAD")
+pub fn commits_since(folder: &Path, commit: &CommitId) -> Vec<Logged> {
+    commits_between(folder, commit, None)
 }
 
-/// The commits from one (not counted) to another, newest first.
-pub fn commits_between(folder: &Path, from: &str, to: &str) -> Vec<Logged> {
-    let range = format!("{from}..{to}");
+/// The commits from one (not counted) to another, or to HEAD, newest first.
+pub fn commits_between(folder: &Path, from: &CommitId, to: Option<&CommitId>) -> Vec<Logged> {
+    let range = format!("{from}..{}", to.map_or("HEAD", CommitId::as_str));
     let outcome = git(folder, &["log", LOGGED, "--no-color", "--no-show-signature", FORM, &range, "--"]);
     let output = String::from_utf8_lossy(&outcome.stdout).into_owned();
     output.lines().filter_map(logged).collect()

@@ -21,6 +21,8 @@ mod child;
 pub mod client;
 pub mod git;
 mod git_error;
+pub mod merge_repository;
+pub mod own_repository;
 pub mod process;
 pub mod remote_repository;
 mod time_limit;

@@ -2,25 +2,21 @@
 //!
 //! An agent can write the settings of the clone that it works in, and many of git's name programs: `core.sshCommand`,
 //! `remote.NAME.uploadpack`, `credential.helper`, hooks, `url.X.pushInsteadOf` to another place. So a git that speaks to the remote
-//! never reads them. It works in a bare repository of ours, among the user's state, whose objects are the clone's. The user's own
-//! settings and variables hold (credential helpers, ssh, proxies, certificates); what is set in the clone alone does not.
-//! The remote's address is read from the clone once, when a machine joins.
-//!
-//! Limits: a clone that lacks objects (a partial one) can push only what it has.
+//! never reads them. It works in a repository of ours ([`OwnRepository`]), among the user's state. The user's own settings and
+//! variables hold (credential helpers, ssh, proxies, certificates); what is set in the clone alone does not. The remote's address is
+//! read from the clone once, when a machine joins.
 
 use crate::child::{self, Terms};
-use crate::git::{self, AllowedPrograms};
-use crate::{Outcome, changes};
+use crate::own_repository::{OwnRepository, OwnRepositoryError};
+use crate::{Outcome, changes, git};
+use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::text::{clip, one_line};
-use plimsoll_store::disk;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use thiserror::Error;
 
 /// So long may a fetch or a push take.
 const DEADLINE: Duration = Duration::from_secs(300);
-/// Questions to our own repository.
-const QUESTION_DEADLINE: Duration = Duration::from_secs(20);
 /// How much of git's words is kept.
 const LONGEST_REASON: usize = 500;
 
@@ -30,9 +26,12 @@ pub enum RemoteError {
     /// The clone names no such remote.
     #[error("the clone has no remote `{0}`: name one of `git remote` with --remote")]
     NoRemote(String),
-    /// Our own repository could not be made.
-    #[error("cannot prepare a repository for what is fetched: {0}")]
-    Unprepared(String),
+    /// Our own repository could not be made, or does not have what is asked of it.
+    #[error(transparent)]
+    Own(#[from] OwnRepositoryError),
+    /// A text could not be kept as an object.
+    #[error("cannot keep a text in our own repository: {0}")]
+    NotKept(String),
     /// It was pushed to meanwhile.
     #[error("it has moved meanwhile")]
     Moved,
@@ -55,17 +54,20 @@ pub enum RemoteError {
 pub enum Lease<'a> {
     /// Anything: it is ours alone.
     Any,
-    /// This commit.
-    At(&'a str),
+    /// This object.
+    At(&'a ObjectId),
     /// Nothing.
     Absent,
 }
+
+/// The id of a commit or of a text ([`Remote::keep_text`]).
+pub type ObjectId = CommitId;
 
 /// One reference to be pushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Push<'a> {
     /// What it shall be; none: removed.
-    pub object: Option<&'a str>,
+    pub object: Option<&'a ObjectId>,
     /// Its whole name.
     pub reference: &'a str,
     /// What it has to be before.
@@ -75,10 +77,7 @@ pub struct Push<'a> {
 /// A remote of a clone.
 #[derive(Debug, Clone)]
 pub struct Remote {
-    /// The clone's working tree.
-    repository: PathBuf,
-    git_folder: PathBuf,
-    objects: PathBuf,
+    own: OwnRepository,
     address: String,
     push_address: String,
 }
@@ -87,47 +86,13 @@ impl Remote {
     /// The remote of this name; `git_folder` is where our own repository is, or will be.
     pub fn open(repository: &Path, name: &str, git_folder: &Path) -> Result<Remote, RemoteError> {
         let (address, push_address) = addresses(repository, name)?;
-        let objects = git::text(&git::git(repository, &["rev-parse", "--git-path", "objects"]));
-        let format = git::text(&git::git(repository, &["rev-parse", "--show-object-format"]));
-        let remote = Remote {
-            repository: repository.to_owned(),
-            git_folder: git_folder.to_owned(),
-            objects: repository.join(objects),
-            address,
-            push_address,
-        };
-        if disk::exists(&git_folder.join("HEAD")) {
-            remote.forget_missing();
-        } else {
-            remote.prepare(&format)?;
-        }
-        Ok(remote)
+        let own = OwnRepository::open(repository, git_folder)?;
+        Ok(Remote { own, address, push_address })
     }
 
-    fn prepare(&self, format: &str) -> Result<(), RemoteError> {
-        let trouble = |outcome: &Outcome| RemoteError::Unprepared(said(outcome));
-        let place = self.git_folder.to_string_lossy();
-        let format = format!("--object-format={}", if format.is_empty() { "sha1" } else { format });
-        let made = self.ask(&["init", "--quiet", "--bare", "--template=", &format, &place], None);
-        if !made.succeeded() {
-            return Err(trouble(&made));
-        }
-        // What the clone has need not be fetched again.
-        let head = git::head(&self.repository).unwrap_or_default();
-        let kept = self.ask(&["update-ref", "refs/plimsoll/clone", &head], None);
-        if kept.succeeded() { Ok(()) } else { Err(trouble(&kept)) }
-    }
-
-    /// A cleaning of the clone may have taken away what only ours names: what is needed of it is fetched again.
-    fn forget_missing(&self) {
-        if self.ask(&["for-each-ref", "--format=%(objecttype)"], None).succeeded() {
-            return;
-        }
-        for (name, id) in self.below("refs") {
-            if !self.ask(&["cat-file", "-e", &id], None).succeeded() {
-                let _ = self.ask(&["update-ref", "-d", &name], None);
-            }
-        }
+    /// The repository of ours that speaks to it.
+    pub fn own(&self) -> &OwnRepository {
+        &self.own
     }
 
     /// Its address, without what would let somebody in.
@@ -164,7 +129,7 @@ impl Remote {
         let options = options.into_iter().map(str::to_owned).chain(leases);
         let refspec = |push: &Push<'_>| {
             let force = if push.lease == Lease::Any { "+" } else { "" };
-            format!("{force}{}:{}", push.object.unwrap_or_default(), push.reference)
+            format!("{force}{}:{}", push.object.map_or("", ObjectId::as_str), push.reference)
         };
         let target = ["--".to_owned(), self.push_address.clone()];
         let arguments: Vec<String> = options.chain(target).chain(pushes.iter().map(refspec)).collect();
@@ -180,7 +145,7 @@ impl Remote {
 
     /// Goes as far as a push would, and pushes nothing. What the other side's hooks would say is not known then.
     pub fn may_push(&self, push: Push<'_>) -> Result<(), RemoteError> {
-        let refspec = format!("+{}:{}", push.object.unwrap_or_default(), push.reference);
+        let refspec = format!("+{}:{}", push.object.map_or("", ObjectId::as_str), push.reference);
         let options =
             ["push", "--dry-run", "--porcelain", "--no-verify", "--no-signed", "--", &self.push_address];
         let outcome = self.talk(&[&options[..], &[&refspec]].concat(), &|| false);
@@ -188,50 +153,53 @@ impl Remote {
     }
 
     /// What a reference of our own repository is.
-    pub fn seen(&self, reference: &str) -> Option<String> {
+    pub fn seen(&self, reference: &str) -> Option<ObjectId> {
         let outcome = self.ask(&["rev-parse", "--verify", "--quiet", reference], None);
-        outcome.succeeded().then(|| git::text(&outcome)).filter(|id| !id.is_empty())
+        outcome.succeeded().then(|| ObjectId::parse(&git::text(&outcome)).ok()).flatten()
     }
 
     /// The references of our own repository below a name, each with what it is.
-    pub fn below(&self, name: &str) -> Vec<(String, String)> {
+    pub fn below(&self, name: &str) -> Vec<(String, ObjectId)> {
         let outcome = self.ask(&["for-each-ref", "--format=%(refname) %(objectname)", name], None);
         let listed = String::from_utf8_lossy(&outcome.stdout).into_owned();
-        let pair = |line: &str| line.split_once(' ').map(|(name, id)| (name.to_owned(), id.to_owned()));
+        let pair = |line: &str| {
+            let (name, id) = line.split_once(' ')?;
+            Some((name.to_owned(), ObjectId::parse(id).ok()?))
+        };
         listed.lines().filter_map(pair).collect()
     }
 
     /// Keeps a text as an object; its id.
-    pub fn keep_text(&self, text: &str) -> Result<String, RemoteError> {
+    pub fn keep_text(&self, text: &str) -> Result<ObjectId, RemoteError> {
         let outcome = self.ask(&["hash-object", "-w", "--stdin"], Some(text.as_bytes().to_vec()));
-        match outcome.succeeded() {
-            true => Ok(git::text(&outcome)),
-            false => Err(RemoteError::Unprepared(said(&outcome))),
+        match ObjectId::parse(&git::text(&outcome)) {
+            Ok(id) if outcome.succeeded() => Ok(id),
+            _ => Err(RemoteError::NotKept(said(&outcome))),
         }
     }
 
     /// The text of such an object; none if it is none, or is not there.
-    pub fn text(&self, id: &str) -> Option<String> {
-        let outcome = self.ask(&["cat-file", "blob", id], None);
+    pub fn text(&self, id: &ObjectId) -> Option<String> {
+        let outcome = self.ask(&["cat-file", "blob", id.as_str()], None);
         outcome.succeeded().then(|| String::from_utf8_lossy(&outcome.stdout).into_owned())
     }
 
-    /// Lets a reference of the clone be a commit that was fetched, so that `git gc` keeps it and the user finds it. With `is_new`
-    /// one that is there stays as it is. Hooks do not run: nobody of the clone's has done anything.
-    pub fn show_in_clone(&self, reference: &str, commit: &str, is_new: bool) {
-        let arguments = ["update-ref", reference, commit];
-        let arguments: Vec<&str> = arguments.into_iter().chain(is_new.then_some("")).collect();
-        let _ = git::write(&self.repository, AllowedPrograms::TrustedDrivers, &arguments, QUESTION_DEADLINE);
+    /// Whether every change of a commit is on the target too, by its commits or by others that change the same.
+    pub fn is_all_on(&self, target: &str, commit: &CommitId) -> bool {
+        let answer = self.ask(&["cherry", target, commit.as_str()], None);
+        answer.succeeded()
+            && !String::from_utf8_lossy(&answer.stdout).lines().any(|line| line.starts_with('+'))
     }
 
     fn ask(&self, arguments: &[&str], input: Option<Vec<u8>>) -> Outcome {
-        let command = git::talking(&self.git_folder, &self.objects, &self.repository, arguments);
-        child::run(command, Terms { input, ..Terms::within(QUESTION_DEADLINE) })
+        self.own.ask_with(arguments, input)
     }
 
     fn talk(&self, arguments: &[&str], give_up: &dyn Fn() -> bool) -> Outcome {
-        let command = git::talking(&self.git_folder, &self.objects, &self.repository, arguments);
-        child::run(command, Terms { give_up, ..Terms::within(DEADLINE) })
+        child::run(
+            git::talking(self.own.git_folder(), arguments),
+            Terms { give_up, ..Terms::within(DEADLINE) },
+        )
     }
 }
 
@@ -312,7 +280,7 @@ mod tests {
     }
 
     /// A bare repository with a commit on `main`, and a clone of it.
-    fn stage() -> (tempfile::TempDir, PathBuf, Remote) {
+    fn stage() -> (tempfile::TempDir, std::path::PathBuf, Remote) {
         let folder = tempfile::tempdir().unwrap();
         shell(
             folder.path(),
@@ -335,6 +303,7 @@ mod tests {
         let first = git::head(&clone).unwrap();
         shell(&clone, "git commit -q --allow-empty -m Second");
         let second = git::head(&clone).unwrap();
+        remote.own().take(&second).unwrap();
         let push = |object, lease| Push { object, reference: "refs/heads/plimsoll/night", lease };
         assert_eq!(remote.push(&[push(Some(&first), Lease::Absent)], &never), Ok(()));
         assert_eq!(remote.push(&[push(Some(&second), Lease::Absent)], &never), Err(RemoteError::Moved));
@@ -346,7 +315,7 @@ mod tests {
         let spec = "+refs/heads/plimsoll/night:refs/plimsoll/night/target";
         assert_eq!(theirs.fetch(&[spec], &never), Ok(()));
         assert_eq!(theirs.seen("refs/plimsoll/night/target"), Some(second.clone()));
-        theirs.show_in_clone("refs/plimsoll/night/target", &second, false);
+        theirs.own().show_in_clone("refs/plimsoll/night/target", &second).unwrap();
         assert!(
             git::is_below_head(&other, &first) && git::commit(&other, "refs/plimsoll/night/target").is_some()
         );
@@ -361,9 +330,7 @@ mod tests {
         assert_eq!(below, [("refs/plimsoll/night/1/1/notes".to_owned(), text.clone())]);
         assert_eq!(remote.text(&text).as_deref(), Some("notes\n"));
         assert_eq!(remote.push(&[Push { object: None, ..note }], &never), Ok(()));
-        shell(&clone, &format!("rm -f .git/objects/{}/{}", &text[..2], &text[2..]));
         let again = Remote::open(&clone, "origin", &folder.path().join("state/remote.git")).unwrap();
-        assert_eq!(again.below("refs/plimsoll/night"), []);
         assert_eq!(again.fetch(&[spec], &never), Ok(()));
     }
 
@@ -386,7 +353,7 @@ mod tests {
         let push = Push { object: Some(&head), reference: "refs/heads/new", lease: Lease::Absent };
         assert_eq!(remote.push(&[push], &never), Ok(()));
         assert_eq!(remote.fetch(&["+refs/heads/*:refs/all/*"], &never), Ok(()));
-        remote.show_in_clone("refs/plimsoll/x", &head, false);
+        remote.own().show_in_clone("refs/plimsoll/x", &head).unwrap();
         assert_eq!(remote.below("refs/all").len(), 2, "it came to the remote of before");
         assert!(!trap.exists());
         shell(&clone, "git config remote.origin.url \"ext::touch trap\"");

@@ -12,6 +12,7 @@ use crate::child::{self, Terms};
 use crate::git::{self, AllowedPrograms, GitWriter};
 use crate::git_error::GitError;
 use crate::time_limit::TimeLimit;
+use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::text;
 use plimsoll_store::disk;
 use std::collections::BTreeSet;
@@ -47,7 +48,7 @@ pub enum Wip {
     /// It is committed.
     Committed {
         /// The commit.
-        id: String,
+        id: CommitId,
         /// So many files changed in it.
         files: usize,
         /// What looks like a secret, is too big, cannot be read, is a repository of its own, was taken out of the
@@ -103,21 +104,21 @@ fn attempt(
     let writer = GitWriter::new(folder, allowed);
     let mut writer = writer.map_err(|outcome| GitError::Failed(changes::last_words(&outcome)))?;
     let filtering = (allowed != AllowedPrograms::Nothing).then_some(&writer);
-    for change in changes::since_head(folder, head.as_deref(), filtering, limit)? {
+    for change in changes::since_head(folder, head.as_ref(), filtering, limit)? {
         if !is_ours(&change.name()) {
             choice.consider(folder, change, search_limit);
         }
     }
     let forbidden_filters = match allowed {
         AllowedPrograms::Nothing => filters::leave_all_out(folder, &mut choice, limit)?,
-        _ => filters::sift(&mut writer, &place, head.as_deref(), &mut choice, limit)?,
+        _ => filters::sift(&mut writer, &place, head.as_ref(), &mut choice, limit)?,
     };
     if choice.paths.is_empty() {
         return Ok(Wip::Nothing);
     }
     let index = IndexFile::of(folder, limit)?;
     index.wait_until_free()?;
-    let id = Commit { folder, writer: &writer }.make(message, &choice, &index, head.as_deref(), deadline)?;
+    let id = Commit { folder, writer: &writer }.make(message, &choice, &index, head.as_ref(), deadline)?;
     Ok(Wip::Committed { id, files: choice.paths.len(), left_out: choice.left_out, forbidden_filters })
 }
 
@@ -225,9 +226,9 @@ impl Commit<'_> {
         message: &str,
         choice: &Choice,
         index: &IndexFile,
-        before: Option<&str>,
+        before: Option<&CommitId>,
         deadline: Duration,
-    ) -> Result<String, GitError> {
+    ) -> Result<CommitId, GitError> {
         let untouched = index.read();
         if !choice.new.is_empty() {
             // A kill from here to the commit leaves new files announced in the index, without content; no work is lost.
@@ -239,7 +240,7 @@ impl Commit<'_> {
         let arguments = ["commit", "--quiet", "--allow-empty", "--only", &message];
         let outcome = self.git(&arguments, &choice.paths, deadline);
         // A hook that runs after the commit may fail or hang, and the commit stands.
-        if let Some(id) = git::head(self.folder).filter(|id| Some(id.as_str()) != before) {
+        if let Some(id) = git::head(self.folder).filter(|id| Some(id) != before) {
             return Ok(id);
         }
         if choice.new.is_empty() {

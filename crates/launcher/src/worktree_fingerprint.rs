@@ -10,6 +10,7 @@ use crate::changes::{self, Change, FolderInTree, names, quoted};
 use crate::git;
 use crate::time_limit::TimeLimit;
 use plimsoll_domain::digest::hex;
+use plimsoll_domain::git_names::CommitId;
 use plimsoll_store::disk;
 use plimsoll_store::disk::PASSED_OVER;
 use sha2::{Digest, Sha256};
@@ -59,8 +60,8 @@ fn by_content(folder: &Path, is_ours: &dyn Fn(&str) -> bool, most: usize) -> Wor
     match FolderInTree::of(folder, limit) {
         Ok(Some(place)) => {
             let head = git::head(folder);
-            let is_known = content.add_repository(folder, &place, head.as_deref()).is_some();
-            WorktreeFingerprint { head, tree: is_known.then(|| content.digest()) }
+            let is_known = content.add_repository(folder, &place, head.as_ref()).is_some();
+            WorktreeFingerprint { head: head.map(String::from), tree: is_known.then(|| content.digest()) }
         }
         Ok(None) => WorktreeFingerprint {
             head: None,
@@ -89,7 +90,7 @@ struct Unnamed {
 }
 
 impl Content<'_> {
-    fn add_repository(&mut self, folder: &Path, place: &FolderInTree, head: Option<&str>) -> Option<()> {
+    fn add_repository(&mut self, folder: &Path, place: &FolderInTree, head: Option<&CommitId>) -> Option<()> {
         if let Some(head) = head {
             self.add_commit(folder, head)?;
         }
@@ -108,8 +109,8 @@ impl Content<'_> {
         !place.prefix.is_empty() && changes::answer(folder, &question, None, self.limit).is_ok()
     }
 
-    fn add_commit(&mut self, folder: &Path, head: &str) -> Option<()> {
-        let list = changes::answer(folder, &["ls-tree", "-r", "-z", head], None, self.limit).ok()?;
+    fn add_commit(&mut self, folder: &Path, head: &CommitId) -> Option<()> {
+        let list = changes::answer(folder, &["ls-tree", "-r", "-z", head.as_str()], None, self.limit).ok()?;
         for entry in names(&list) {
             // `100644 blob <id>`, a tabulator, the path.
             let tabulator = entry.iter().position(|byte| *byte == b'\t')?;
@@ -128,7 +129,7 @@ impl Content<'_> {
     }
 
     /// What differs from HEAD.
-    fn add_changes(&mut self, folder: &Path, place: &FolderInTree, head: Option<&str>) -> Option<()> {
+    fn add_changes(&mut self, folder: &Path, place: &FolderInTree, head: Option<&CommitId>) -> Option<()> {
         let mut unnamed = Vec::new();
         for change in changes::since_head(folder, head, None, self.limit).ok()? {
             let key = change.path.clone();

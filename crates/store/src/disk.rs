@@ -323,6 +323,17 @@ pub fn remove_empty_folder(path: &Path) {
     let _ = Spot::of(path, Last::Itself, false).and_then(|spot| spot.remove_folder());
 }
 
+/// Removes a folder of ours outside of every project, with everything in it; a link itself. Nothing is there afterwards, or was
+/// before.
+pub fn remove_folder(path: &Path) -> Result<(), StoreError> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        removed => {
+            removed.map_err(|source| StoreError::Io { doing: "remove", path: path.to_owned(), source })
+        }
+    }
+}
+
 /// Moves what is at a path, a link itself.
 pub fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
     let spot = |path| Spot::of(path, Last::Itself, false);

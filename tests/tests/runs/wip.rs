@@ -153,12 +153,12 @@ fn in_the_middle_of_something_nothing_is_committed_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_pre_commit_hook_that_refuses_is_told_and_everything_stays_as_it_was() {
+fn an_allowed_pre_commit_hook_that_refuses_is_reported_and_everything_stays_as_it_was() {
     let mut world = world(ONE);
     world.write(".git/hooks/pre-commit", "#!/bin/sh\necho 'lint: three lines are too long' >&2\nexit 1\n");
     world.command("chmod", &["+x", ".git/hooks/pre-commit"]).run().expect_success();
     let work = "echo more >> src/dates.txt; echo new > new.txt; echo staged > staged.txt; git add staged.txt";
-    let model = one_checkpoint(&mut world, work, &[]);
+    let model = one_checkpoint(&mut world, work, &["--commit-hooks"]);
     assert_eq!(checkpoint_commits(&world), []);
     assert_eq!(
         lines(&world.git(&["status", "--porcelain"])),

@@ -10,6 +10,7 @@ use crate::fleet::examined::examine;
 use crate::fleet::standing::{ItemStanding, Standing, WorkerStanding};
 use plimsoll_cli::fleet_line::CheckArguments;
 use plimsoll_cli::show_findings;
+use plimsoll_domain::git_names::BranchName;
 use plimsoll_domain::text::one_line;
 use plimsoll_launcher::git;
 use plimsoll_policy::doctor::{FleetFacts, MemberFacts, ReadFailure, RemoteFacts, Unknown, examine_fleet};
@@ -68,14 +69,17 @@ fn remote_facts(name: &str, fleet: &str, target: Option<&str>) -> Option<RemoteF
             return Some(RemoteFacts { name, address, target: Ok(None), push: Ok(()) });
         }
     };
-    let tip = target.map_or(Ok(None), |target| remote.tip(target));
+    let target = target.and_then(|target| BranchName::parse(target).ok());
+    let tip = target.map_or(Ok(None), |target| remote.tip(&target));
     // As a worker would push its branch; none of that name ever is, for items are counted from 1.
-    let branch = format!("plimsoll-items/{fleet}/0/0");
-    let push = git::head(repository).map_or(Ok(()), |commit| remote.may_make(&branch, &commit));
+    let branch = BranchName::parse(&format!("plimsoll-items/{fleet}/0/0")).ok();
+    let push = branch
+        .zip(git::head(repository))
+        .map_or(Ok(()), |(branch, commit)| remote.may_make(&branch, &commit));
     Some(RemoteFacts {
         name: one_line(name),
         address: Ok(one_line(&remote.address())),
-        target: tip.map_err(failure),
+        target: tip.map(|tip| tip.map(String::from)).map_err(failure),
         push: push.map_err(failure),
     })
 }

@@ -1,5 +1,6 @@
 //! The git remote of the clone in which a command runs. What git needs to speak to it lies in a folder that goes with the command.
 
+use plimsoll_domain::git_names::{BranchName, CommitId};
 use plimsoll_launcher::remote_repository::{Lease, Push, Remote, RemoteError};
 use std::path::Path;
 use tempfile::TempDir;
@@ -36,12 +37,17 @@ impl CloneRemote {
     }
 
     /// The end of a branch there, whose commits are here from now on; none if there is no such branch.
-    pub(super) fn tip(&self, branch: &str) -> Result<Option<String>, CloneError> {
+    pub(super) fn tip(&self, branch: &BranchName) -> Result<Option<CommitId>, CloneError> {
         match self.remote.fetch(&[&format!("+refs/heads/{branch}:{SEEN}")], &|| false) {
             Ok(()) => Ok(self.remote.seen(SEEN)),
             Err(RemoteError::Gone(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Whether a commit is among those before another one, as far as both are known here.
+    pub(super) fn contains(&self, end: &CommitId, commit: &CommitId) -> bool {
+        self.remote.own().contains(end, commit)
     }
 
     /// True if there are branches below a name.
@@ -52,15 +58,15 @@ impl CloneRemote {
     }
 
     /// Makes a branch there, where there is none.
-    pub(super) fn make(&self, branch: &str, commit: &str) -> Result<(), CloneError> {
-        let reference = format!("refs/heads/{branch}");
+    pub(super) fn make(&self, branch: &BranchName, commit: &CommitId) -> Result<(), CloneError> {
+        let reference = branch.reference();
         let push = Push { object: Some(commit), reference: &reference, lease: Lease::Absent };
         Ok(self.remote.push(&[push], &|| false)?)
     }
 
     /// Goes as far as making a branch would, and makes none. What hooks there would say is not known then.
-    pub(super) fn may_make(&self, branch: &str, commit: &str) -> Result<(), CloneError> {
-        let reference = format!("refs/heads/{branch}");
+    pub(super) fn may_make(&self, branch: &BranchName, commit: &CommitId) -> Result<(), CloneError> {
+        let reference = branch.reference();
         let push = Push { object: Some(commit), reference: &reference, lease: Lease::Any };
         Ok(self.remote.may_push(push)?)
     }

@@ -8,12 +8,13 @@ use crate::fleet::Fleet;
 use crate::fleet::plan::{Deliver, NewPlan, objective_hash, prepare};
 use plimsoll_cli::console::{say, say_error};
 use plimsoll_cli::fleet_line::{CreateArguments, DeliverTo};
+use plimsoll_domain::git_names::{BranchName, CommitId};
 use plimsoll_domain::text::{counted, one_line};
 use plimsoll_flows::run::lifecycle::{NewRun, Shared, StartError, to_share};
 use plimsoll_flows::workers::ground::{self, Ground, Unfit};
-use plimsoll_launcher::branch::{self, BranchError};
+use plimsoll_launcher::branch::BranchError;
+use plimsoll_launcher::git;
 use plimsoll_launcher::remote_repository::RemoteError;
-use plimsoll_launcher::{git, worktree};
 use plimsoll_policy::plan::Item;
 use plimsoll_store::{Project, StoreError, disk, environment};
 use std::path::PathBuf;
@@ -118,7 +119,7 @@ struct Start {
     /// As the user calls it.
     remote_name: String,
     /// The branch on which the work comes together.
-    target: String,
+    target: BranchName,
     deliver: DeliverTo,
     /// True if that branch has still to be made.
     is_to_push: bool,
@@ -150,10 +151,10 @@ impl Start {
         }
         let usual = || format!("plimsoll/{}", arguments.name);
         let (target, is_to_push) = match arguments.deliver {
-            DeliverTo::Merge => (ground.branch.clone(), false),
+            DeliverTo::Merge => (branch_name(&ground.branch)?, false),
             DeliverTo::Branch => {
                 let target = arguments.branch.clone().unwrap_or_else(usual);
-                branch::check_name(&ground.repository, &target)?;
+                let target = branch_name(&target)?;
                 let is_to_push = is_to_push(&ground, &remote, &remote_name, &target)?;
                 (target, is_to_push)
             }
@@ -171,7 +172,7 @@ impl Start {
             DeliverTo::Branch => {}
             DeliverTo::Merge => {
                 // As a worker would push its branch; none of that name ever is, for items are counted from 1.
-                let probe = format!("plimsoll-items/{}/0/0", self.name);
+                let probe = branch_name(&format!("plimsoll-items/{}/0/0", self.name))?;
                 self.remote.may_make(&probe, commit)?;
             }
         }
@@ -184,7 +185,7 @@ impl Start {
         NewPlan {
             name: arguments.name.clone(),
             repo: self.remote.address(),
-            target: self.target.clone(),
+            target: self.target.to_string(),
             verify: arguments.verify.clone(),
             deliver: match self.deliver {
                 DeliverTo::Branch => Deliver::Branch,
@@ -192,7 +193,7 @@ impl Start {
             },
             objective_hash: objective_hash(&self.shared.task),
             max_cost: arguments.max_cost,
-            began_at: self.ground.commit.clone(),
+            began_at: self.ground.commit.to_string(),
             plan_file,
             plan_is_tracked: true,
             below,
@@ -206,7 +207,7 @@ impl Start {
         if self.is_to_push {
             say_error(&format!(
                 "the branch `{}` is on {} by now; repeat this command to go on with it",
-                one_line(&self.target),
+                one_line(self.target.as_str()),
                 self.remote_name
             ));
         }
@@ -221,7 +222,7 @@ impl Start {
             counted(open, "open item"),
             short(&self.ground.commit)
         ));
-        say(format!("its work comes together on {} of {}", one_line(&self.target), self.remote_name));
+        say(format!("its work comes together on {} of {}", one_line(self.target.as_str()), self.remote_name));
         if git::tracked(self.project.root(), &["PROMPT.md"]).is_empty() {
             say(
                 "the task is not in the repository: give it to each machine, as PROMPT.md or with --objective-file",
@@ -261,12 +262,12 @@ fn check_pushed(
     name: &str,
     deliver: DeliverTo,
 ) -> Result<(), CreateError> {
-    let Ground { repository, commit, .. } = ground;
+    let commit = &ground.commit;
     let (branch, remote_name) = (one_line(&ground.branch), name.to_owned());
-    let Some(tip) = remote.tip(&ground.branch)? else {
+    let Some(tip) = remote.tip(&branch_name(&ground.branch)?)? else {
         return Err(CreateError::NotThere { branch, remote: remote_name });
     };
-    match (worktree::contains(repository, &tip, commit), deliver) {
+    match (remote.contains(&tip, commit), deliver) {
         (false, _) => Err(CreateError::NotPushed { commit: short(commit), branch, remote: remote_name }),
         (true, DeliverTo::Merge) if tip != *commit => {
             Err(CreateError::Behind { branch, remote: remote_name })
@@ -276,20 +277,29 @@ fn check_pushed(
 }
 
 /// False if a kill has left the branch just as it would be made.
-fn is_to_push(ground: &Ground, remote: &CloneRemote, name: &str, target: &str) -> Result<bool, CreateError> {
+fn is_to_push(
+    ground: &Ground,
+    remote: &CloneRemote,
+    name: &str,
+    target: &BranchName,
+) -> Result<bool, CreateError> {
     match remote.tip(target)? {
         None => Ok(true),
         Some(tip) if tip == ground.commit => Ok(false),
         Some(tip) => Err(CreateError::TargetThere {
-            branch: one_line(target),
+            branch: one_line(target.as_str()),
             remote: name.to_owned(),
             commit: short(&tip),
         }),
     }
 }
 
-fn short(commit: &str) -> String {
-    commit.chars().take(12).collect()
+fn branch_name(name: &str) -> Result<BranchName, CreateError> {
+    BranchName::parse(name).map_err(|error| BranchError::BadName(error.0).into())
+}
+
+fn short(commit: &CommitId) -> String {
+    commit.as_str().chars().take(12).collect()
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use plimsoll_flows::run::lifecycle::{self, Changes, NewRun, Resumed, StartError}
 use plimsoll_flows::run::{Options, Preflight, RunError, prepare};
 use plimsoll_flows::workers::shared::RemoteTarget;
 use plimsoll_flows::workers::{self, FleetPlan, Joining, SHOWN_PLAN, WorkersError, ground};
+use plimsoll_launcher::own_repository;
 use plimsoll_launcher::remote_repository::{Remote, RemoteError};
 use plimsoll_store::{
     Durability, Project, StoreError, config, disk, environment, layout, ledger, state_file,
@@ -118,6 +119,7 @@ fn work(arguments: &JoinArguments) -> Result<u8, JoinError> {
     refuse_large_files(&project)?;
     let no_home = || StoreError::NoHome { project: project.root().to_owned() };
     let fetched = workers::fetched_folder(&project, &arguments.name).ok_or_else(no_home)?;
+    say_copy(&ground.repository, &fetched);
     let remote = Remote::open(&ground.repository, &arguments.remote, &fetched)?;
     if remote.address() != plan.repo {
         say_error(&format!(
@@ -127,13 +129,7 @@ fn work(arguments: &JoinArguments) -> Result<u8, JoinError> {
             one_line(&remote.address())
         ));
     }
-    let target = RemoteTarget::new(
-        remote,
-        &arguments.name,
-        &plan.created.to_string(),
-        &plan.target,
-        ground.repository,
-    );
+    let target = RemoteTarget::new(remote, &arguments.name, &plan.created.to_string(), &plan.target);
     let (options, client) = options(arguments)?;
     let (ready, run) = run(&project, arguments, &plan, &options, client)?;
     let member = workers::member_of(&project, &run)?.unwrap_or_else(new_member);
@@ -319,9 +315,17 @@ fn fleet_plan(arguments: &JoinArguments, plan: &SharedPlan, member: &str) -> Fle
         member: member.to_owned(),
         remote: arguments.remote.clone(),
         items: plan.items.clone(),
-        target: plan.target.clone(),
-        began_at: plan.began_at.clone(),
+        target: plan.target.to_string(),
+        began_at: plan.began_at.to_string(),
         tracked_plan: plan_here(plan),
+    }
+}
+
+/// Announces the copy of a large repository.
+fn say_copy(repository: &Path, copy: &Path) {
+    let size = own_repository::size_of_objects(repository).filter(|size| *size > own_repository::LARGE);
+    if let Some(size) = size.filter(|_| !disk::exists(copy)) {
+        say(workers::copy_words(size));
     }
 }
 
@@ -367,7 +371,7 @@ fn say_what_now(project: &Project, arguments: &JoinArguments, plan: &SharedPlan,
 }
 
 fn say_how_to_merge(arguments: &JoinArguments, plan: &SharedPlan) {
-    let (remote, target) = (one_line(&arguments.remote), one_line(&plan.target));
+    let (remote, target) = (one_line(&arguments.remote), one_line(plan.target.as_str()));
     say(format!(
         "the work is on {target} of {remote}; to merge it: git fetch {remote} && git merge {remote}/{target}"
     ));

@@ -3,8 +3,9 @@
 use super::Fleet;
 use crate::database::Parameter;
 use crate::fault::FleetError;
-use crate::rows::{moment, number};
+use crate::rows::{Parsed, moment, number};
 use plimsoll_domain::board::Moment;
+use plimsoll_domain::git_names::{BranchName, CommitId, InvalidRepoPath, RepoPath};
 use plimsoll_policy::workers::LEASE;
 use postgres::types::Type;
 use postgres::{Error, Row};
@@ -26,10 +27,10 @@ pub(crate) struct SharedPlan {
     pub(crate) created: Moment,
     /// The git remote, without what lets somebody in.
     pub(crate) repo: String,
-    pub(crate) target: String,
+    pub(crate) target: BranchName,
     pub(crate) verify: Vec<String>,
     pub(crate) objective_hash: String,
-    pub(crate) began_at: String,
+    pub(crate) began_at: CommitId,
     /// From the repository's root on.
     pub(crate) plan_file: String,
     pub(crate) plan_is_tracked: bool,
@@ -67,17 +68,31 @@ impl Fleet {
     }
 }
 
+/// A folder of the repository, or nothing for its root.
+struct PathOrRoot(String);
+
+impl TryFrom<String> for PathOrRoot {
+    type Error = InvalidRepoPath;
+
+    fn try_from(text: String) -> Result<PathOrRoot, InvalidRepoPath> {
+        if !text.is_empty() {
+            RepoPath::parse(&text)?;
+        }
+        Ok(PathOrRoot(text))
+    }
+}
+
 fn shared_plan(row: &Row) -> Result<SharedPlan, Error> {
     Ok(SharedPlan {
         created: moment(row.try_get("created")?),
         repo: row.try_get("repo")?,
-        target: row.try_get("target")?,
+        target: row.try_get::<_, Parsed<BranchName>>("target")?.0,
         verify: row.try_get("verify")?,
         objective_hash: row.try_get("objective_hash")?,
-        began_at: row.try_get("began_at")?,
-        plan_file: row.try_get("plan_file")?,
+        began_at: row.try_get::<_, Parsed<CommitId>>("began_at")?.0,
+        plan_file: row.try_get::<_, Parsed<RepoPath>>("plan_file")?.0.into(),
         plan_is_tracked: row.try_get("plan_is_tracked")?,
-        below: row.try_get("below")?,
+        below: row.try_get::<_, Parsed<PathOrRoot>>("below")?.0.0,
         promise: row.try_get("promise")?,
         ended: row.try_get("ended")?,
         items: row.try_get("items")?,

@@ -5,7 +5,7 @@ use super::{Change, Fleet, Rows, storable};
 use crate::database::Parameter;
 use crate::deadline::ANSWER;
 use crate::fault::{Fault, FleetError};
-use crate::rows::{item, moment, number, small, whole};
+use crate::rows::{commit_or_none, item, moment, number, small, whole};
 use plimsoll_domain::board::Aside;
 use plimsoll_domain::workers::{ItemOutcome, ItemResult};
 use plimsoll_flows::workers::shared::{
@@ -245,13 +245,15 @@ impl Fleet {
 }
 
 fn shared_item(row: &Row) -> Result<(usize, SharedItem), Error> {
+    // Git is told what these columns say.
+    commit_or_none(row, "sha")?;
     let (place, board_item) = item(row)?;
     let question: Option<String> = row.try_get("question")?;
     let answer: Option<String> = row.try_get("answer")?;
     let shared = SharedItem {
         row: board_item,
-        start: row.try_get("start")?,
-        beyond: row.try_get("beyond")?,
+        start: commit_or_none(row, "start")?,
+        beyond: commit_or_none(row, "beyond")?,
         answered: question.zip(answer),
     };
     Ok((place, shared))

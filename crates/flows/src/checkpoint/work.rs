@@ -2,6 +2,7 @@
 
 use crate::our_files;
 use plimsoll_domain::digest::sha256;
+use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::handoff::GitFacts;
 use plimsoll_domain::state::{Cause, Checkpoint, FileInProgress, ItemWork};
 use plimsoll_domain::{RunState, SessionRecord, Timestamp, TodoList};
@@ -72,7 +73,7 @@ pub(crate) fn of_session(question: &Question<'_>, git: Option<git::Begun<'_>>) -
     let parent = shared.and_then(|commit| git::parent(question.project.root(), commit));
     let since = match &tick {
         None => begins.since(),
-        Some(Tick { commit: Some(commit), .. }) => Since::Commit(parent.as_deref().unwrap_or(commit)),
+        Some(Tick { commit: Some(commit), .. }) => Since::Commit(parent.as_ref().unwrap_or(commit)),
         Some(Tick { commit: None, .. }) => Since::Head,
     };
     let by_others = by_others(question);
@@ -143,7 +144,7 @@ fn open_items(question: &Question<'_>) -> Vec<String> {
 /// The commit that the work is seen against.
 fn base_of(since: Since<'_>, git: Option<&GitFacts>) -> Option<String> {
     match since {
-        Since::Commit(commit) => Some(commit.to_owned()),
+        Since::Commit(commit) => Some(commit.to_string()),
         Since::Head => git.and_then(|git| git.head.clone()),
         Since::Beginning => None,
     }
@@ -171,7 +172,7 @@ fn is_apart(question: &Question<'_>, path: &str) -> bool {
 /// Where work begins; as [`Since`], but owned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Start {
-    Commit(String),
+    Commit(CommitId),
     Beginning,
     Head,
 }
@@ -191,8 +192,10 @@ fn start(question: &Question<'_>) -> Start {
     let planned_on = || question.run?.iteration_record.footing.as_ref()?.head.clone();
     let is_known = question.record.start.started_at.is_some()
         || question.run.is_some_and(|run| run.iteration_record.footing.is_some());
-    match question.record.start.head_at_start.clone().or_else(planned_on) {
-        Some(commit) => Start::Commit(commit),
+    let known = question.record.start.head_at_start.clone().or_else(planned_on);
+    match known.map(|known| CommitId::parse(&known)) {
+        Some(Ok(commit)) => Start::Commit(commit),
+        Some(Err(_)) => Start::Head,
         None if is_known => Start::Beginning,
         None => Start::Head,
     }
@@ -215,13 +218,13 @@ fn by_others(question: &Question<'_>) -> Vec<String> {
     let Some(before) = taken_over(question) else { return Vec::new() };
     let known = before.item_work.by_others.clone();
     let is_own = question.run.is_some_and(|run| run.iteration == before.iteration);
-    let (Some(left), Some(found)) = (before.head.as_ref(), question.record.start.head_at_start.as_ref())
-    else {
-        return known;
-    };
+    let parse = |id: Option<&String>| CommitId::parse(id?).ok();
+    let (left, found) = (parse(before.head.as_ref()), parse(question.record.start.head_at_start.as_ref()));
+    let (Some(left), Some(found)) = (left, found) else { return known };
     let root = question.project.root();
-    let new = if is_own || left == found { Vec::new() } else { git::commits_between(root, left, found) };
-    new.into_iter().map(|commit| commit.id).chain(known).collect()
+    let new =
+        if is_own || left == found { Vec::new() } else { git::commits_between(root, &left, Some(&found)) };
+    new.into_iter().map(|commit| commit.id.into()).chain(known).collect()
 }
 
 /// When the work on the item began.
@@ -233,7 +236,10 @@ fn began_at(question: &Question<'_>) -> Option<Timestamp> {
 /// Where the work on an item began that this session took over from an earlier one.
 fn base(question: &Question<'_>) -> Option<Start> {
     match &taken_over(question)?.item_work.base {
-        Some(base) => git::is_below_head(question.project.root(), base).then(|| Start::Commit(base.clone())),
+        Some(base) => {
+            let base = CommitId::parse(base).ok()?;
+            git::is_below_head(question.project.root(), &base).then_some(Start::Commit(base))
+        }
         None => Some(Start::Beginning),
     }
 }
@@ -242,7 +248,7 @@ fn base(question: &Question<'_>) -> Option<Start> {
 #[derive(Debug, Default)]
 struct Tick {
     /// The commit that holds it; none if it is not committed.
-    commit: Option<String>,
+    commit: Option<CommitId>,
     /// When it was done.
     at: Option<SystemTime>,
     /// True if the session has called no tool since that may change files: what changed later is not its work.
@@ -253,9 +259,9 @@ struct Tick {
 
 /// The commit that holds the tick, where it also holds work that was done after it. A file that was edited again since
 /// the commit does not contain that edit.
-fn shared_commit<'a>(question: &Question<'_>, tick: &'a Tick) -> Option<&'a str> {
+fn shared_commit<'a>(question: &Question<'_>, tick: &'a Tick) -> Option<&'a CommitId> {
     let root = question.project.root();
-    let (commit, committed_at) = tick.commit.as_deref().zip(tick.committed_at)?;
+    let (commit, committed_at) = tick.commit.as_ref().zip(tick.committed_at)?;
     if tick.is_all || committed_at <= tick.at? + SLACK {
         return None;
     }

@@ -185,10 +185,11 @@ fn committed(call: &HookInvocation, record: &SessionRecord, reading: &Reading) -
         return None;
     }
     let before = record.commits.head.as_ref().or(record.start.head_at_start.as_ref());
-    let newest = git::newest(call.project.root()).filter(|newest| Some(&newest.id) != before)?;
+    let newest = git::newest(call.project.root())
+        .filter(|newest| Some(newest.id.as_str()) != before.map(String::as_str))?;
     let message_at = reading.at.as_ref().and_then(clock::moment);
     let is_of_batch = !reading.behind && message_at.is_some_and(|at| newest.at >= at.timestamp());
-    Some(Commit { head: newest.id, fill: is_of_batch.then(|| reading.projected()) })
+    Some(Commit { head: newest.id.into(), fill: is_of_batch.then(|| reading.projected()) })
 }
 
 /// False if the item is done, or if that is unknown.

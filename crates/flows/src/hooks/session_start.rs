@@ -86,7 +86,8 @@ fn begin(call: &HookInvocation, source: Source) -> Result<String, StoreError> {
     unsettled::add(&call.project, &call.session_id)?;
     // Before the lock is taken: no process waits for git while it holds the lock.
     let is_first = sessions::load(&call.project, &call.session_id).start.started_at.is_none();
-    let head = if is_first { plimsoll_launcher::git::head(call.project.root()) } else { None };
+    let head =
+        if is_first { plimsoll_launcher::git::head(call.project.root()).map(String::from) } else { None };
     let record = sessions::update(&call.project, &call.session_id, Duration::from_secs(3), |record| {
         if record.start.started_at.is_none() {
             record.start.started_at = Some(clock::stamp(clock::now()));

@@ -98,7 +98,7 @@ pub fn return_to(project: &Project, run: &RunState) -> Result<Option<String>, Ot
         return Err(OtherBranch::Dirty { branch: name.clone(), now });
     }
     if let (true, Some(commit)) = (is_detached, commit_of_no_branch(root)) {
-        return Err(OtherBranch::Unnamed { branch: name.clone(), commit });
+        return Err(OtherBranch::Unnamed { branch: name.clone(), commit: commit.into() });
     }
     switch(root, name, allowed_programs(run.options.commit_hooks))?;
     Ok(Some(format!("switched to the branch `{name}`, on which this run works ({now} was checked out)")))

@@ -3,6 +3,7 @@
 use crate::context::facts;
 use crate::context::measure::{Question, measure};
 use crate::our_files;
+use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::level::Level;
 use plimsoll_domain::state::WorktreeFingerprint;
 use plimsoll_domain::{Ending, RunState, SessionRecord, Settings};
@@ -89,7 +90,10 @@ fn moved(
 
 /// Not so an empty commit, and one of our own files: an agent that gets nowhere commits progress.txt all night.
 fn is_work(project: &Project, before: &WorktreeFingerprint) -> bool {
-    let found = before.head.as_deref().and_then(|head| git::paths_since(project.root(), head));
+    let found = before
+        .head
+        .as_deref()
+        .and_then(|head| git::paths_since(project.root(), &CommitId::parse(head).ok()?));
     found.is_none_or(|paths| paths.iter().any(|path| !our_files::is_ours(path)))
 }
 

@@ -2,6 +2,7 @@
 
 use crate::checkpoint::work;
 use crate::context::facts;
+use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::item_notes::ItemNotes;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::prompt::{self, Surroundings};
@@ -90,18 +91,20 @@ fn staleness(project: &Project, checkpoint: &Checkpoint) -> Staleness {
     let root = project.root();
     let mut since = Staleness::default();
     let head = git::head(root);
-    if let Some(before) = checkpoint.head.as_ref().filter(|before| Some(*before) != head.as_ref()) {
+    // A text that is no commit was written by somebody else.
+    let before = checkpoint.head.as_deref().and_then(|id| CommitId::parse(id).ok());
+    if let Some(before) = before.as_ref().filter(|before| Some(*before) != head.as_ref()) {
         if git::is_below_head(root, before) {
             let commits = git::commits_since(root, before);
             since.commit_count = commits.len();
             since.commits = commits
                 .into_iter()
                 .take(COMMITS)
-                .map(|commit| CommitRef { id: commit.id, subject: commit.subject })
+                .map(|commit| CommitRef { id: commit.id.into(), subject: commit.subject })
                 .collect();
         } else {
             // Reset, rebased or another branch: what is between the two commits says nothing about the work.
-            since.left_behind = Some(before.clone());
+            since.left_behind = Some(before.to_string());
         }
     }
     for file in &checkpoint.files_in_progress {

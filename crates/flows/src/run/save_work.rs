@@ -146,7 +146,7 @@ pub(crate) fn commit(project: &Project, run_id: &RunId) -> Result<bool, StoreErr
                 forbidden(&forbidden_filters)
             );
             let made = WipCommit {
-                commit: Some(id),
+                commit: Some(id.into()),
                 files: Some(files),
                 left_out: Some(left_out),
                 ..WipCommit::default()

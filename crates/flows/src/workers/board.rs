@@ -36,7 +36,7 @@ pub(super) fn new_record(project: &Project, run: &RunState, ground: &Ground) -> 
         works: vec![Work::default(); board.items.len()],
         board,
         target: format!("plimsoll/{}-{}", slug(&plan), run.run_id.chars().take(8).collect::<String>()),
-        began_at: ground.commit.clone(),
+        began_at: ground.commit.to_string(),
         users_branch: ground.branch.clone(),
         plan_is_tracked: !git::tracked(project.root(), &[&plan]).is_empty(),
         plan,

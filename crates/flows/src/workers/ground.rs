@@ -2,6 +2,7 @@
 //! they would not see.
 
 use crate::our_files::is_ours;
+use plimsoll_domain::git_names::CommitId;
 use plimsoll_launcher::branch::{BranchError, Head, has_changes, head};
 use plimsoll_launcher::{git, worktree};
 use plimsoll_store::{Project, layout};
@@ -28,6 +29,11 @@ pub enum Unfit {
     /// A part of the history.
     #[error("this is a shallow clone, in which branches cannot be put together: git fetch --unshallow")]
     Shallow,
+    /// Objects that are elsewhere.
+    #[error(
+        "this is a partial clone, which does not have all objects: a repository to verify in cannot be copied from it; clone it without --filter"
+    )]
+    Partial,
     /// Submodules.
     #[error("this repository has submodules, which worktrees do not have: run it without --workers")]
     Submodules,
@@ -56,7 +62,7 @@ pub struct Ground {
     /// The branch that is checked out.
     pub branch: String,
     /// Its end.
-    pub commit: String,
+    pub commit: CommitId,
 }
 
 /// Could a parallel run begin here? Nothing is written.
@@ -64,6 +70,7 @@ pub fn check(project: &Project) -> Result<Ground, Unfit> {
     let ground = look(project)?;
     match worktree::unfit(&ground.repository) {
         Some(worktree::Unfit::Shallow) => return Err(Unfit::Shallow),
+        Some(worktree::Unfit::Partial) => return Err(Unfit::Partial),
         Some(worktree::Unfit::Submodules) => return Err(Unfit::Submodules),
         None => {}
     }

@@ -10,12 +10,14 @@ use crate::workers::shared::{BoardError, Refused, Shared, SharedBoard, look};
 use crate::workers::table::Table;
 use crate::workers::tree::Trees;
 use plimsoll_domain::board::{BoardItem, Stage};
+use plimsoll_domain::git_names::{CommitId, InvalidBranchName, InvalidCommitId};
 use plimsoll_domain::journal::{JournalEvent, Landed, SentBack};
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::workers::Workers;
 use plimsoll_domain::{RunState, Settings, TodoList, plan_edit};
 use plimsoll_launcher::branch::check_worktrees;
-use plimsoll_launcher::git;
+use plimsoll_launcher::merge_repository::MergeRepository;
+use plimsoll_launcher::own_repository::OwnRepositoryError;
 use plimsoll_launcher::remote_repository::RemoteError;
 use plimsoll_launcher::worktree::{self, Rebased, WorktreeError};
 use plimsoll_policy::completion::VerifyOutcome;
@@ -23,7 +25,6 @@ use plimsoll_policy::workers::queue::{self, Bench};
 use plimsoll_policy::workers::{become_merger, land, offered, refuse, settle};
 use plimsoll_store::{Durability, Project, StoreError, disk};
 use refusal::Refusal;
-use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
@@ -43,12 +44,16 @@ pub(super) enum MergeError {
     Git(#[from] WorktreeError),
     #[error("the branch {0} is gone")]
     NoTarget(String),
-    #[error("the worktree {} belongs to another repository by now", .0.display())]
-    NotOurs(PathBuf),
     #[error("the branch {0} is checked out, and would move under its files: git switch another one")]
     CheckedOut(String),
     #[error("it was given up")]
     GivenUp,
+    #[error(transparent)]
+    Own(#[from] OwnRepositoryError),
+    #[error(transparent)]
+    BadCommit(#[from] InvalidCommitId),
+    #[error(transparent)]
+    BadBranch(#[from] InvalidBranchName),
     /// What is shared with others: it is tried again, here or elsewhere.
     #[error(transparent)]
     Board(#[from] BoardError),
@@ -76,9 +81,9 @@ pub(super) struct Merger<'a> {
     pub(super) give_up: &'a (dyn Fn() -> bool + Sync),
     pub(super) news: Sender<JournalEvent>,
     epoch: u64,
-    tip: String,
+    tip: CommitId,
     /// The end of what was stacked last.
-    end: String,
+    end: CommitId,
     stacked: Vec<Stacked>,
     passed: Vec<String>,
 }
@@ -86,9 +91,9 @@ pub(super) struct Merger<'a> {
 struct Stacked {
     item: usize,
     /// Its own last commit on the branch, without the tick.
-    bare: String,
+    bare: CommitId,
     /// The last commit that belongs to it.
-    commit: String,
+    commit: CommitId,
 }
 
 impl<'a> Merger<'a> {
@@ -100,7 +105,7 @@ impl<'a> Merger<'a> {
         give_up: &'a (dyn Fn() -> bool + Sync),
         news: Sender<JournalEvent>,
     ) -> Merger<'a> {
-        let (tip, end) = (String::new(), String::new());
+        let (tip, end) = (trees.ground.commit.clone(), trees.ground.commit.clone());
         Merger {
             table,
             trees,
@@ -150,11 +155,15 @@ impl<'a> Merger<'a> {
     }
 
     /// The branch's end, as it is now; where others work on it, too, with the work on these items.
-    fn end_of_target(&self, items: &[usize]) -> Result<String, MergeError> {
+    fn end_of_target(&self, items: &[usize]) -> Result<CommitId, MergeError> {
         let now = self.table.now();
         match &self.table.shared {
-            None => worktree::end_of(&self.trees.ground.repository, &now.target)
-                .ok_or(MergeError::NoTarget(now.target)),
+            None => {
+                let end = worktree::end_of(&self.trees.ground.repository, &now.target_branch()?);
+                let end = end.ok_or(MergeError::NoTarget(now.target))?;
+                self.merge_repository().own().take(&end)?;
+                Ok(end)
+            }
             Some(shared) => self.heard(&now, shared, shared.target.fetch_to_merge(items, self.give_up)),
         }
     }
@@ -178,28 +187,30 @@ impl<'a> Merger<'a> {
     }
 
     /// Counts as merged what is on the branch by now; answers with the branch's end.
-    pub(super) fn settle(&mut self) -> Result<String, MergeError> {
+    pub(super) fn settle(&mut self) -> Result<CommitId, MergeError> {
         let tip = self.end_of_target(&[])?;
         self.settle_at(&tip)?;
         Ok(tip)
     }
 
-    fn settle_at(&self, tip: &str) -> Result<(), MergeError> {
-        let repository = &self.trees.ground.repository;
+    fn settle_at(&self, tip: &CommitId) -> Result<(), MergeError> {
+        let repository = self.merge_repository();
         // Git is asked before the record is written: nobody else moves a stage on.
-        let is_in = |commit: &str| worktree::contains(repository, tip, commit);
+        let is_in =
+            |commit: &str| CommitId::parse(commit).is_ok_and(|commit| repository.contains(tip, &commit));
         let Some(shared) = &self.table.shared else {
             self.table.change(|workers| settle(&mut workers.board, is_in))?;
             return Ok(());
         };
         let now = self.table.now();
+        let began_at = CommitId::parse(&now.began_at)?;
         let is_open = |item: usize| now.board.items.get(item).is_some_and(|row| row.stage != Stage::Merged);
         // What was there when the fleet began is none of its work.
         let is_of_fleet =
-            |commit: &str| is_in(commit) && !worktree::contains(repository, &now.began_at, commit);
+            |commit: &CommitId| repository.contains(tip, commit) && !repository.contains(&began_at, commit);
         let lost = shared.target.landings().into_iter();
         for (item, commit) in lost.filter(|(item, commit)| is_open(*item) && is_of_fleet(commit)) {
-            self.ask(shared, |board| board.found(item, &commit))?;
+            self.ask(shared, |board| board.found(item, commit.as_str()))?;
         }
         let landed = self.ask(shared, |board| board.settle(&is_in))?;
         self.table.change(|workers| {
@@ -211,7 +222,7 @@ impl<'a> Merger<'a> {
     /// Which verify commands pass on the branch as it is, before the first item.
     pub(super) fn learn(&mut self) -> Result<(), MergeError> {
         self.end = self.settle()?;
-        worktree::check_out(&self.trees.of_merger(), &self.end)?;
+        self.merge_repository().check_out(&self.end)?;
         self.verify().map(drop)?;
         let passed = std::mem::take(&mut self.passed);
         self.note_passed(&passed)
@@ -244,12 +255,16 @@ impl<'a> Merger<'a> {
         (commands, now.passed.into_iter().chain(checks).collect())
     }
 
+    fn merge_repository(&self) -> &MergeRepository {
+        &self.trees.merge
+    }
+
     fn project(&self) -> Project {
         self.trees.project(&self.trees.of_merger())
     }
 
     /// Moves the target to what was stacked. False if it has moved meanwhile.
-    fn advance(&self, now: &Workers, landing: &[(usize, &str)]) -> Result<bool, MergeError> {
+    fn advance(&self, now: &Workers, landing: &[(usize, &CommitId)]) -> Result<bool, MergeError> {
         if let Some(shared) = &self.table.shared {
             let moved = shared.target.advance(&self.tip, &self.end, landing, self.give_up);
             return self.heard(now, shared, moved);
@@ -258,18 +273,24 @@ impl<'a> Merger<'a> {
         if check_worktrees(repository, &now.target).is_err() {
             return Err(MergeError::CheckedOut(now.target.clone()));
         }
-        Ok(worktree::move_branch(repository, &now.target, Some(&self.tip), &self.end))
+        self.merge_repository().own().give(&self.end)?;
+        Ok(worktree::move_branch(repository, &now.target_branch()?, Some(&self.tip), &self.end))
     }
 
     fn put(&mut self, item: usize) -> Result<bool, MergeError> {
         let now = self.table.now();
         let (row, work) = (&now.board.items[item], &now.works[item]);
         let Stage::Offered { commit } = &row.stage else { return Ok(false) };
-        let tree = self.trees.of_merger();
-        let bare = match worktree::rebase(&tree, commit, &work.beyond, &self.end) {
+        let (commit, beyond) = (CommitId::parse(commit)?, CommitId::parse(&work.beyond)?);
+        let repository = self.merge_repository();
+        // A fleet's work was fetched with its branch.
+        let taken = if self.table.shared.is_none() { repository.own().take(&commit) } else { Ok(()) };
+        let rebased =
+            taken.map_err(WorktreeError::from).and_then(|()| repository.rebase(&commit, &beyond, &self.end));
+        let bare = match rebased {
             Ok(Rebased::Onto(end)) => end,
             Ok(Rebased::Nothing) => {
-                worktree::check_out(&tree, &self.end)?;
+                repository.check_out(&self.end)?;
                 self.end.clone()
             }
             // With what is not on the branch yet: who began anew now would begin before it, and meet it again. The next round sees
@@ -279,7 +300,7 @@ impl<'a> Merger<'a> {
                 self.send_back(
                     &now,
                     item,
-                    &Refusal::conflict(&self.trees.ground.repository, &now, item, &self.end, &files, &words),
+                    &Refusal::conflict(repository, &now, item, [&commit, &beyond, &self.end], &files, &words),
                     None,
                 )?;
                 return Ok(false);
@@ -291,7 +312,7 @@ impl<'a> Merger<'a> {
             }
             Err(error @ WorktreeError::TookTooLong(_)) => return Err(error.into()),
         };
-        self.take_out_ours()?;
+        self.remove_item_plan()?;
         let commit = self.tick(&now, item)?;
         self.end.clone_from(&commit);
         self.stacked.push(Stacked { item, bare, commit });
@@ -299,19 +320,19 @@ impl<'a> Merger<'a> {
     }
 
     /// The plan of an item's run that a session has committed all the same.
-    fn take_out_ours(&self) -> Result<(), MergeError> {
-        let root = self.project().root().to_owned();
-        if !git::tracked(&root, &[ITEM_PLAN]).is_empty() {
-            worktree::take_out_file(&root, ITEM_PLAN, "Take out Plimsoll's own file")?;
+    fn remove_item_plan(&self) -> Result<(), MergeError> {
+        let file = self.trees.ground.below.join(ITEM_PLAN);
+        if self.merge_repository().is_tracked(&file) {
+            self.merge_repository().remove_file(&file, "Take out Plimsoll's own file")?;
         }
         Ok(())
     }
 
     /// Sets the boxes of the plan as the board has them, whoever has changed them; answers with the end.
-    fn tick(&self, now: &Workers, item: usize) -> Result<String, MergeError> {
-        let end = || git::head(&self.trees.of_merger()).unwrap_or_default();
+    fn tick(&self, now: &Workers, item: usize) -> Result<CommitId, MergeError> {
+        let repository = self.merge_repository();
         if !now.plan_is_tracked {
-            return Ok(end());
+            return Ok(repository.head()?);
         }
         let path = self.project().root().join(&now.plan);
         let plan = disk::read(&path)?.unwrap_or_default();
@@ -320,11 +341,11 @@ impl<'a> Merger<'a> {
         let text = &now.board.items[item].text;
         let ticked = plan_edit::with_notes(&ticked, text, &self.notes(item)).unwrap_or(ticked);
         if ticked == plan {
-            return Ok(end());
+            return Ok(repository.head()?);
         }
         disk::replace(&path, &ticked, Durability::Lazy)?;
         let message = format!("Tick {}", clip(&one_line(&now.board.items[item].text), 60));
-        Ok(worktree::commit_file(self.project().root(), &now.plan, &message)?)
+        Ok(repository.commit_file(&self.trees.ground.below.join(&now.plan), &message)?)
     }
 
     /// What the item's sessions noted below it.
@@ -343,29 +364,33 @@ impl<'a> Merger<'a> {
         now: &Workers,
         item: usize,
         refusal: &Refusal,
-        start: Option<(String, String)>,
+        mut start: Option<(CommitId, CommitId)>,
     ) -> Result<(), MergeError> {
-        let mut start = start.unwrap_or_default();
         if let Some(shared) = &self.table.shared {
             // Whoever takes it up next may be elsewhere, and begins at a commit that was made here.
             let epoch = now.board.items[item].epoch;
             shared.target.push_refusal(item, epoch, &refusal.whole, self.give_up);
-            if !start.0.is_empty() && !shared.target.push_start(item, epoch, &start.0, self.give_up) {
-                start = Default::default();
-            }
+            let is_pushed = |(start, _): &(CommitId, CommitId)| {
+                shared.target.push_start(item, epoch, start, self.give_up)
+            };
+            start = start.filter(is_pushed);
             let refused = Refused {
                 merger: self.epoch,
                 item,
                 note: refusal.reason.clone(),
-                start: start.0.clone(),
-                beyond: start.1.clone(),
+                start: start.clone().map_or(String::new(), |(start, _)| start.into()),
+                beyond: start.clone().map_or(String::new(), |(_, beyond)| beyond.into()),
             };
             self.ask(shared, |board| board.refuse(&refused))?;
+        } else if let Some((start, _)) = &start {
+            // The item's next worktree begins there.
+            self.merge_repository().own().give(start)?;
         }
+        let (start, beyond) = start.map(|(start, beyond)| (start.into(), beyond.into())).unwrap_or_default();
         let is_set_aside = self.table.change(|workers| {
             // One that was fenced has landed, or is somebody else's by now.
             let _ = refuse(&mut workers.board, self.epoch, item, &refusal.reason);
-            (workers.works[item].start, workers.works[item].beyond) = start;
+            (workers.works[item].start, workers.works[item].beyond) = (start, beyond);
             matches!(workers.board.items[item].stage, Stage::Aside { .. })
         })?;
         if self.table.shared.is_none() {
@@ -402,12 +427,6 @@ impl Bench for Merger<'_> {
     type Error = MergeError;
 
     fn stack(&mut self, items: &[usize]) -> Result<Vec<usize>, MergeError> {
-        // Verify commands run what sessions wrote.
-        let tree = self.trees.of_merger();
-        if !self.trees.is_ours(&tree) {
-            return Err(MergeError::NotOurs(tree));
-        }
-        worktree::clear_locks(&tree);
         self.tip = self.end_of_target(items)?;
         self.settle_at(&self.tip)?;
         self.end.clone_from(&self.tip);
@@ -422,7 +441,7 @@ impl Bench for Merger<'_> {
             }
         }
         // What did not fit has been checked out meanwhile.
-        worktree::check_out(&self.trees.of_merger(), &self.end)?;
+        self.merge_repository().check_out(&self.end)?;
         Ok(put)
     }
 
@@ -447,21 +466,21 @@ impl Bench for Merger<'_> {
         if let Some(shared) = &self.table.shared {
             // Whoever is not the merger any more, or has an item that somebody landed, moves nothing.
             for one in &here {
-                self.ask(shared, |board| board.land(self.epoch, one.item, &one.commit))?;
+                self.ask(shared, |board| board.land(self.epoch, one.item, one.commit.as_str()))?;
             }
         }
         self.table.change(|workers| {
             for one in &here {
-                let _ = land(&mut workers.board, self.epoch, one.item, &one.commit);
+                let _ = land(&mut workers.board, self.epoch, one.item, one.commit.as_str());
             }
         })?;
-        let landing: Vec<(usize, &str)> = here.iter().map(|one| (one.item, one.commit.as_str())).collect();
+        let landing: Vec<(usize, &CommitId)> = here.iter().map(|one| (one.item, &one.commit)).collect();
         if self.end != self.tip && !self.advance(&now, &landing)? {
             return Ok(false);
         }
         let passed = self.passed.clone();
         let texts = here.iter().map(|one| now.board.items[one.item].text.clone()).collect();
-        let commit = self.end.clone();
+        let commit = self.end.to_string();
         // From here on it is told, whatever the board says to it.
         let _ = self.news.send(JournalEvent::Landed(Landed { items: texts, commit }));
         self.settle_at(&self.end)?;
@@ -476,8 +495,8 @@ impl Bench for Merger<'_> {
     fn refuse(&mut self, item: usize, output: &str) -> Result<(), MergeError> {
         let now = self.table.now();
         let bare = self.stacked.iter().find(|one| one.item == item).map(|one| one.bare.clone());
-        let repository = &self.trees.ground.repository;
-        let refusal = Refusal::red(repository, &self.tip, bare.as_deref().unwrap_or(&self.end), output);
+        let end = bare.as_ref().unwrap_or(&self.end);
+        let refusal = Refusal::red(self.merge_repository(), &self.tip, end, output);
         let start = bare.map(|bare| (bare, self.tip.clone()));
         self.send_back(&now, item, &refusal, start)
     }

@@ -20,9 +20,10 @@ pub(super) struct Table {
 pub fn load(project: &Project, run_id: &RunId) -> Result<Option<Workers>, StoreError> {
     let Some(path) = path(project, run_id) else { return Ok(None) };
     let Some(bytes) = disk::read(&path)? else { return Ok(None) };
-    serde_json::from_slice(&bytes)
-        .map(Some)
-        .map_err(|error| plimsoll_store::unreadable(&path, &bytes, &error))
+    let workers: Workers =
+        serde_json::from_slice(&bytes).map_err(|error| plimsoll_store::unreadable(&path, &bytes, &error))?;
+    workers.check_names().map_err(|why| StoreError::Corrupt { path, why, aside: String::new() })?;
+    Ok(Some(workers))
 }
 
 fn path(project: &Project, run_id: &RunId) -> Option<PathBuf> {

@@ -1,9 +1,15 @@
-//! The worktrees of a parallel run: one for each item, and one in which results come together. They lie among the user's state,
-//! outside every working tree.
+//! The worktrees of a parallel run, one for each item, and the repository in which results are merged. They lie among the user's
+//! state, outside every working tree.
 
+use crate::run::branch::allowed_programs;
 use crate::workers::ground::{Ground, ITEM_PLAN};
+use plimsoll_domain::RunState;
 use plimsoll_domain::TodoList;
+use plimsoll_domain::git_names::{BranchName, CommitId};
 use plimsoll_domain::todo::Item;
+use plimsoll_launcher::git::AllowedPrograms;
+use plimsoll_launcher::merge_repository::MergeRepository;
+use plimsoll_launcher::own_repository::OwnRepository;
 use plimsoll_launcher::remote_repository::RemoteError;
 use plimsoll_launcher::worktree::WorktreeError;
 use plimsoll_launcher::{git, shell_with, worktree};
@@ -36,6 +42,8 @@ pub(super) enum TreeError {
     NotOurs,
     #[error("--setup failed: {0}")]
     Setup(String),
+    #[error("the branch into which everything is merged is gone")]
+    NoTarget,
     #[error(transparent)]
     Remote(#[from] RemoteError),
 }
@@ -44,11 +52,15 @@ pub(super) enum TreeError {
 #[derive(Debug, Clone)]
 pub(super) struct Trees {
     pub(super) ground: Ground,
+    /// Where results are merged and verified.
+    pub(super) merge: MergeRepository,
     folder: PathBuf,
     main: Project,
     /// The plan that git follows, from the project on: a worker leaves it alone.
     plan: Option<String>,
     setup: Option<String>,
+    /// Which filters run when files are checked out.
+    allowed: AllowedPrograms,
 }
 
 /// What an item's worktree is made of.
@@ -56,8 +68,9 @@ pub(super) struct Trees {
 pub(super) struct Wanted {
     pub(super) item: usize,
     pub(super) worker: usize,
-    pub(super) branch: String,
-    pub(super) begins_at: String,
+    pub(super) branch: BranchName,
+    /// None for the target's end.
+    pub(super) begins_at: Option<CommitId>,
     /// The item with its notes, questions and answers.
     pub(super) plan: Item,
     /// True where the item's run goes on with the plan that it has.
@@ -71,17 +84,26 @@ pub(super) fn folder(main: &Project, run_id: &str) -> Option<PathBuf> {
     Some(ledger::all_records(main)?.parent()?.join("trees").join(run_id))
 }
 
+/// The git folder of the repository of ours in which the results of a run are merged; a fleet has another. None without a home.
+pub(super) fn merge_git_folder(main: &Project, run_id: &str) -> Option<PathBuf> {
+    Some(folder(main, run_id)?.join("merge.git"))
+}
+
 impl Trees {
-    /// None without a home.
-    pub(super) fn of(
+    /// The places of a run whose results are merged in this repository.
+    pub(super) fn open(
         main: &Project,
-        run_id: &str,
+        run: &RunState,
         ground: Ground,
         plan: Option<String>,
-        setup: Option<String>,
-    ) -> Option<Trees> {
-        let folder = folder(main, run_id)?;
-        Some(Trees { ground, folder, main: main.clone(), plan, setup })
+        own: OwnRepository,
+    ) -> Result<Trees, TreeError> {
+        let home = || StoreError::NoHome { project: main.root().to_owned() };
+        let folder = folder(main, &run.run_id).ok_or_else(home)?;
+        let setup = run.options.workers.as_ref().and_then(|workers| workers.setup.clone());
+        let allowed = allowed_programs(run.options.commit_hooks);
+        let merge = MergeRepository::open(own, &folder.join("merge"), allowed)?;
+        Ok(Trees { ground, merge, folder, main: main.clone(), plan, setup, allowed })
     }
 
     /// The worktree of an item.
@@ -91,7 +113,7 @@ impl Trees {
 
     /// The one in which results come together.
     pub(super) fn of_merger(&self) -> PathBuf {
-        self.folder.join("merge")
+        self.merge.work_tree().to_owned()
     }
 
     /// The project in a worktree.
@@ -123,6 +145,7 @@ impl Trees {
     /// missing.
     pub(super) fn prepare(&self, wanted: &Wanted, give_up: &dyn Fn() -> bool) -> Result<(), TreeError> {
         let tree = self.of_item(wanted.item);
+        let begins_at = wanted.begins_at.as_ref().ok_or(TreeError::NoTarget)?;
         let is_there = git::head(&tree).is_some();
         if is_there && !self.is_ours(&tree) {
             return Err(TreeError::NotOurs);
@@ -130,10 +153,10 @@ impl Trees {
         if is_there {
             worktree::take_over(&tree);
             self.overlook_plan(&tree, false)?;
-            worktree::switch_new(&tree, &wanted.branch, &wanted.begins_at)?;
+            worktree::switch_new(&tree, &wanted.branch, begins_at, self.allowed)?;
         } else {
             self.clear(&tree)?;
-            worktree::add(&self.ground.repository, &tree, &wanted.branch, &wanted.begins_at)?;
+            worktree::add(&self.ground.repository, &tree, &wanted.branch, begins_at, self.allowed)?;
         }
         self.overlook_plan(&tree, true)?;
         let project = self.project(&tree);
@@ -164,18 +187,27 @@ impl Trees {
         disk::replace(&project.root().join(ITEM_PLAN), plan.as_bytes(), Durability::Durable)
     }
 
-    /// Prepares the worktree in which results come together.
-    pub(super) fn prepare_merger(&self, commit: &str, give_up: &dyn Fn() -> bool) -> Result<(), TreeError> {
-        let tree = self.of_merger();
-        if git::head(&tree).is_some() && self.is_ours(&tree) {
-            worktree::take_over(&tree);
+    /// Prepares the working tree in which results are merged.
+    pub(super) fn prepare_merger(
+        &self,
+        commit: &CommitId,
+        give_up: &dyn Fn() -> bool,
+    ) -> Result<(), TreeError> {
+        if self.merge.is_ready() {
             return Ok(());
         }
-        self.clear(&tree)?;
-        worktree::add_detached(&self.ground.repository, &tree, commit)?;
-        let project = self.project(&tree);
+        self.merge.check_out(commit)?;
+        let project = self.project(self.merge.work_tree());
         self.copy_files(&project)?;
-        self.set_up(&project, 0, give_up)
+        self.set_up(&project, 0, give_up)?;
+        Ok(self.merge.mark_ready()?)
+    }
+
+    /// Removes the working tree in which results were merged, and of a run that is no fleet's its repository, too.
+    pub(super) fn remove_merger(&self, is_fleet: bool) -> Result<(), StoreError> {
+        self.merge.remove(!is_fleet)?;
+        disk::remove_empty_folder(&self.folder);
+        Ok(())
     }
 
     /// What a kill has left half made is made anew.

@@ -179,13 +179,13 @@ pub(super) fn reading_command(folder: &Path, root: &Path, off: &[OsString], argu
     command
 }
 
-/// For a git that speaks to a remote. It works in a repository of ours ([`crate::remote_repository`]), so that no setting of the clone
+/// For a git that speaks to a remote. It works in a repository of ours ([`crate::own_repository`]), so that no setting of the clone
 /// counts: what is left are the user's own settings and variables, by which credentials are found. Of those, hooks are off, for
 /// they expect a working tree; and nothing is done beside what was asked.
 const TALKS_PLAINLY: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
-    // The clone's objects are in no repository of ours: a cleaning would take them away.
+    // No cleaning in the background works on after us.
     "gc.auto=0",
     "maintenance.auto=false",
     // The address comes from the clone's settings: it names no program.
@@ -211,15 +211,14 @@ const KEPT_WHEN_TALKING: &[&str] = &[
 const KEPT_BEGINNINGS: &[&str] =
     &["GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "GIT_CONFIG_COUNT"];
 
-/// A git that speaks to a remote for a repository of ours, whose objects are another one's. Nobody is asked for a password: there
-/// may be nobody.
-pub(crate) fn talking(git_folder: &Path, objects: &Path, folder: &Path, arguments: &[&str]) -> Command {
+/// A git that speaks to a remote for a repository of ours. Nobody is asked for a password: there may be nobody.
+pub(crate) fn talking(git_folder: &Path, arguments: &[&str]) -> Command {
     let mut command = git();
     command.arg("--no-pager");
     for setting in TALKS_PLAINLY {
         command.args(["-c", setting]);
     }
-    command.args(arguments).current_dir(folder);
+    command.args(arguments).current_dir(git_folder);
     for (name, _) in environment::all() {
         let is_kept = KEPT.iter().chain(KEPT_WHEN_TALKING).any(|kept| *kept == name)
             || KEPT_BEGINNINGS.iter().any(|begin| name.starts_with(begin));
@@ -227,11 +226,45 @@ pub(crate) fn talking(git_folder: &Path, objects: &Path, folder: &Path, argument
             command.env_remove(name);
         }
     }
-    command.env("GIT_DIR", git_folder).env("GIT_OBJECT_DIRECTORY", objects);
+    command.env("GIT_DIR", git_folder);
     command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_NO_LAZY_FETCH", "1").env("LC_ALL", "C");
     if environment::variable("SSH_ASKPASS").is_none() {
         command.env("SSH_ASKPASS", "false").env("SSH_ASKPASS_REQUIRE", "force");
     }
+    command
+}
+
+/// A git for a repository of ours that runs no program and reaches no further than this machine's disk; without a git folder one
+/// that makes such a repository.
+pub(crate) fn own_command(git_folder: Option<&Path>, folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = git();
+    command.arg("--no-pager");
+    for (name, value) in SWITCHED_OFF.iter().filter(|(name, _)| *name != "safe.bareRepository") {
+        command.arg("-c").arg(format!("{name}={value}"));
+    }
+    for setting in ["protocol.file.allow=always", "protocol.version=2", "gc.auto=0", "maintenance.auto=false"]
+    {
+        command.args(["-c", setting]);
+    }
+    command.args(arguments).current_dir(folder);
+    take_away_variables(&mut command, &[]);
+    command.envs([
+        ("GIT_TERMINAL_PROMPT", "0"),
+        ("GIT_NO_LAZY_FETCH", "1"),
+        ("GIT_NO_REPLACE_OBJECTS", "1"),
+        ("LC_ALL", "C"),
+    ]);
+    if let Some(git_folder) = git_folder {
+        command.env("GIT_DIR", git_folder);
+    }
+    command
+}
+
+/// A git that only reads, in the working tree of a repository of ours. The file there that leads git to a repository is not read:
+/// what is verified could have written it.
+pub(crate) fn own_reading_command(git_folder: &Path, work_tree: &Path, arguments: &[&str]) -> Command {
+    let mut command = reading_command(work_tree, work_tree, &[], arguments);
+    command.env("GIT_DIR", git_folder);
     command
 }
 

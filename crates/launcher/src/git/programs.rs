@@ -6,7 +6,7 @@
 //! its command names nothing in the project. git-lfs and git-crypt are like that. The check reads the command; it does not
 //! compare the contents of scripts.
 
-use super::command::{reading_command, working_tree};
+use super::command::{own_reading_command, reading_command, working_tree};
 use crate::Outcome;
 use crate::child::{self, Terms};
 use crate::time_limit::TimeLimit;
@@ -73,6 +73,9 @@ const PROJECT_RUNNERS: &[&str] = &[
 /// The settings that name programs, in the form of `git config --get-regexp`.
 const PROGRAM_SETTINGS: &str = r"^(filter|merge|hook)\..*\.|^gpg\..*program$|^gpg\.ssh\.defaultkeycommand$";
 
+const DRIVERS_QUESTION: [&str; 6] =
+    ["config", "--null", "--show-scope", "--show-origin", "--get-regexp", PROGRAM_SETTINGS];
+
 /// The drivers that git's settings name.
 #[derive(Debug, Default)]
 pub(crate) struct Drivers {
@@ -99,15 +102,23 @@ impl Drivers {
         root: &Path,
         limit: TimeLimit,
     ) -> Result<child::Running<'static>, Outcome> {
-        let question =
-            ["config", "--null", "--show-scope", "--show-origin", "--get-regexp", PROGRAM_SETTINGS];
-        child::start(reading_command(folder, root, &[], &question), Terms::within(limit.left()))
+        child::start(reading_command(folder, root, &[], &DRIVERS_QUESTION), Terms::within(limit.left()))
     }
 
     /// Reads the settings that apply in a folder.
     pub(crate) fn read(folder: &Path, limit: TimeLimit) -> Result<Drivers, Outcome> {
         let root = working_tree(folder)?;
         Drivers::begin_read(folder, &root, limit).and_then(|running| Drivers::parse(running.finish()))
+    }
+
+    /// Reads the settings that apply in the working tree of a repository of ours.
+    pub(super) fn read_own(
+        git_folder: &Path,
+        work_tree: &Path,
+        limit: TimeLimit,
+    ) -> Result<Drivers, Outcome> {
+        let command = own_reading_command(git_folder, work_tree, &DRIVERS_QUESTION);
+        Drivers::parse(child::run(command, Terms::within(limit.left())))
     }
 
     /// Parses git's answer. An error is an answer by which not every driver could be switched off: then git must not be started.
@@ -138,8 +149,16 @@ impl Drivers {
     }
 
     /// The drivers that may not run in this folder.
-    pub(crate) fn forbidden(&self, folder: &Path, allowed: AllowedPrograms) -> BTreeSet<Vec<u8>> {
-        let places = LazyCell::new(|| ProjectPlaces::of(folder));
+    pub(super) fn forbidden(&self, folder: &Path, allowed: AllowedPrograms) -> BTreeSet<Vec<u8>> {
+        self.forbidden_in(&LazyCell::new(|| ProjectPlaces::of(folder)), allowed)
+    }
+
+    /// The drivers that may not run in these places.
+    pub(super) fn forbidden_in<F: FnOnce() -> ProjectPlaces>(
+        &self,
+        places: &LazyCell<ProjectPlaces, F>,
+        allowed: AllowedPrograms,
+    ) -> BTreeSet<Vec<u8>> {
         let is_forbidden = |setting: &&DriverSetting| match allowed {
             AllowedPrograms::Nothing => true,
             AllowedPrograms::TrustedDrivers => !places.is_trusted(setting),
@@ -191,7 +210,7 @@ fn driver_of(setting: &[u8]) -> Option<(Vec<u8>, &[u8])> {
 
 /// The folders that an agent may write.
 #[derive(Debug)]
-struct ProjectPlaces {
+pub(super) struct ProjectPlaces {
     /// Working trees and git folders, without links.
     folders: Vec<PathBuf>,
     /// The root of the working tree, where git starts drivers.
@@ -213,6 +232,21 @@ impl ProjectPlaces {
         let folders =
             [Some(root.clone()), main.map(Path::to_owned), Some(disk::canonical(&git)), Some(common.clone())];
         ProjectPlaces { folders: folders.into_iter().flatten().collect(), root, own_settings }
+    }
+
+    /// For the working tree of a repository of ours.
+    pub(super) fn of_own_repository(git_folder: &Path, work_tree: &Path, written: &[&Path]) -> ProjectPlaces {
+        let root = disk::canonical(work_tree);
+        let mut folders: Vec<PathBuf> = written.iter().map(|folder| disk::canonical(folder)).collect();
+        // The working tree of a clone's git folder.
+        let trees: Vec<PathBuf> = folders
+            .iter()
+            .filter(|folder| folder.ends_with(".git"))
+            .filter_map(|git| git.parent())
+            .map(Path::to_owned)
+            .collect();
+        folders.extend(trees);
+        ProjectPlaces { folders, root, own_settings: Some(git_folder.join("config")) }
     }
 
     fn contains(&self, path: &Path) -> bool {

@@ -4,6 +4,7 @@ use super::asking;
 use crate::changes::names;
 use crate::child::{self, Terms};
 use crate::time_limit::TimeLimit;
+use plimsoll_domain::git_names::CommitId;
 use std::path::Path;
 use std::time::Duration;
 
@@ -28,10 +29,15 @@ pub struct Changes {
 
 /// What has changed below the folder since a commit; `None` as base is before the first one. At most so many bytes of the diff.
 /// Paths that match a pattern of `left_out` are left out. None if git cannot say.
-pub fn changes_since(folder: &Path, base: Option<&str>, left_out: &[&str], most: usize) -> Option<Changes> {
+pub fn changes_since(
+    folder: &Path,
+    base: Option<&CommitId>,
+    left_out: &[&str],
+    most: usize,
+) -> Option<Changes> {
     let limit = TimeLimit::within(DEADLINE);
     let base = match base {
-        Some(base) => base.to_owned(),
+        Some(base) => base.to_string(),
         None => empty_tree(folder, limit)?,
     };
     let except: Vec<String> = left_out.iter().map(|pattern| format!(":(exclude){pattern}")).collect();
@@ -96,7 +102,7 @@ mod tests {
             path,
             "git commit -qm first && echo two >> sub/a.txt && git commit -qam second && echo three >> sub/a.txt",
         );
-        let head = crate::git::parent(path, "HEAD").unwrap();
+        let head = crate::git::parent(path, &crate::git::head(path).unwrap()).unwrap();
         sh(path, "echo mine > ours/c.txt && git add -f ours/c.txt && echo above > d.txt && git add d.txt");
         // From a folder of the project on.
         let since = changes_since(&path.join("sub"), Some(&head), &[], MOST).unwrap();
@@ -108,6 +114,14 @@ mod tests {
         sh(path, "seq 1000 > sub/a.txt");
         let cut = changes_since(path, Some(&head), &[], MOST).unwrap();
         assert!(cut.is_cut && cut.diff.len() <= MOST && cut.diff.ends_with('\n'), "{} bytes", cut.diff.len());
-        assert_eq!(changes_since(path, Some("0123456789012345678901234567890123456789"), &[], MOST), None);
+        assert_eq!(
+            changes_since(
+                path,
+                Some(&CommitId::parse("0123456789012345678901234567890123456789").unwrap()),
+                &[],
+                MOST
+            ),
+            None
+        );
     }
 }

@@ -4,6 +4,7 @@ use super::command::{Filters, FiltersOff};
 use super::{git, text};
 use crate::time_limit::TimeLimit;
 use crate::{Outcome, child};
+use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::handoff::GitFacts;
 use plimsoll_domain::state::CommitRef;
 use std::path::Path;
@@ -21,11 +22,18 @@ const HEADING: usize = 60;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Since<'a> {
     /// At this commit: what was committed after it belongs to the work.
-    Commit(&'a str),
+    Commit(&'a CommitId),
     /// Before the first commit: every commit belongs to it.
     Beginning,
     /// At HEAD: only what is not committed belongs to it.
     Head,
+}
+
+impl Since<'_> {
+    /// Whether it is this commit.
+    fn is_commit(self, id: &str) -> bool {
+        matches!(self, Since::Commit(commit) if commit.as_str() == id)
+    }
 }
 
 /// What git shows of the work.
@@ -66,10 +74,10 @@ pub struct Hunk {
 }
 
 /// A commit that touched a file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileCommit {
     /// Its id.
-    pub id: String,
+    pub id: CommitId,
     /// When it was committed, in seconds since 1970.
     pub at: i64,
     /// The lines it added.
@@ -162,7 +170,7 @@ impl std::fmt::Debug for Look<'_> {
 impl Look<'_> {
     /// True if nothing was committed since a commit: it is HEAD.
     pub fn is_still_at(&self, since: Since<'_>) -> bool {
-        self.work.facts.head.as_deref().is_some_and(|head| since == Since::Commit(head))
+        self.work.facts.head.as_deref().is_some_and(|head| since.is_commit(head))
     }
 
     /// The work since a moment, by any program, except these commits.
@@ -188,9 +196,9 @@ pub fn history_of(folder: &Path, since: Since<'_>, file: &str) -> Vec<FileCommit
     for line in output.lines() {
         if let Some(fields) = line.strip_prefix(COMMIT_MARK) {
             let mut fields = fields.splitn(3, '\u{1f}');
-            let id = fields.next().unwrap_or_default().to_owned();
+            let Ok(id) = CommitId::parse(fields.next().unwrap_or_default()) else { continue };
             let at = fields.next().and_then(|at| at.parse().ok()).unwrap_or(0);
-            commits.push(FileCommit { id, at, ..FileCommit::default() });
+            commits.push(FileCommit { id, at, added: Vec::new(), removed: Vec::new() });
         } else if let Some(commit) = commits.last_mut() {
             if line.starts_with("+++ ") || line.starts_with("--- ") {
                 continue;
@@ -283,7 +291,7 @@ fn log(folder: &Path, range: &str, more: &[&str]) -> Outcome {
 /// What was committed, the newest change of each file first. What git does not know any more (a commit that a reset has
 /// taken away) is not asked about.
 fn add_commits(folder: &Path, since: Since<'_>, head: &str, except: &[String], work: &mut Work) {
-    if since == Since::Commit(head) {
+    if since.is_commit(head) {
         return;
     }
     let Some(range) = range(since) else { return };

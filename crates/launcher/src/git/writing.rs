@@ -2,12 +2,13 @@
 //! user allows it.
 
 use super::command::{SWITCHED_OFF, git, take_away_variables};
-use super::programs::{AllowedPrograms, Drivers, settings_without};
+use super::programs::{AllowedPrograms, Drivers, ProjectPlaces, settings_without};
 use crate::child::{self, Terms};
 use crate::time_limit::TimeLimit;
 use crate::{Outcome, changes};
 use plimsoll_store::environment;
 use plimsoll_store::layout::repository;
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -58,6 +59,8 @@ const KEPT_VARIABLES: &[&str] = &[
 #[derive(Debug, Clone)]
 pub(crate) struct GitWriter<'a> {
     folder: &'a Path,
+    /// The git folder of a repository of ours; for any other git finds it.
+    own_git_folder: Option<&'a Path>,
     allowed: AllowedPrograms,
     /// `name=value`, for `-c`.
     settings: Vec<OsString>,
@@ -68,21 +71,49 @@ pub(crate) struct GitWriter<'a> {
 impl<'a> GitWriter<'a> {
     /// Reads the settings that apply in the folder. An error is an answer by which not every driver could be switched off.
     pub(crate) fn new(folder: &'a Path, allowed: AllowedPrograms) -> Result<GitWriter<'a>, Outcome> {
-        let plainly = WRITES_PLAINLY.iter().map(OsString::from);
         if allowed == AllowedPrograms::All {
-            let settings = plainly.chain(OFF_WITH_HOOKS.iter().map(OsString::from)).collect();
-            return Ok(GitWriter { folder, allowed, settings, forbidden: BTreeSet::new() });
+            let settings = WRITES_PLAINLY.iter().chain(OFF_WITH_HOOKS).map(OsString::from).collect();
+            return Ok(GitWriter {
+                folder,
+                own_git_folder: None,
+                allowed,
+                settings,
+                forbidden: BTreeSet::new(),
+            });
         }
         let drivers = Drivers::read(folder, TimeLimit::within(SETTINGS_DEADLINE))?;
-        let forbidden = drivers.forbidden(folder, allowed);
+        Ok(GitWriter::without(folder, None, allowed, drivers.forbidden(folder, allowed)))
+    }
+
+    /// The same for the working tree of a repository of ours, where no hook is in any case. `written` are the folders that a
+    /// session or a verify command may write.
+    pub(crate) fn for_own_repository(
+        git_folder: &'a Path,
+        work_tree: &'a Path,
+        written: &[&Path],
+        allowed: AllowedPrograms,
+    ) -> Result<GitWriter<'a>, Outcome> {
+        let drivers = Drivers::read_own(git_folder, work_tree, TimeLimit::within(SETTINGS_DEADLINE))?;
+        let places = LazyCell::new(|| ProjectPlaces::of_own_repository(git_folder, work_tree, written));
+        let forbidden = drivers.forbidden_in(&places, allowed);
+        Ok(GitWriter::without(work_tree, Some(git_folder), AllowedPrograms::TrustedDrivers, forbidden))
+    }
+
+    fn without(
+        folder: &'a Path,
+        own_git_folder: Option<&'a Path>,
+        allowed: AllowedPrograms,
+        forbidden: BTreeSet<Vec<u8>>,
+    ) -> GitWriter<'a> {
         let may_sign = allowed == AllowedPrograms::TrustedDrivers;
         let is_off = |name: &str| !(may_sign && SIGNING.contains(&name));
         let fixed = SWITCHED_OFF.iter().filter(|(name, _)| is_off(name));
         let fixed = fixed.map(|(name, value)| format!("{name}={value}").into());
         let unsigned = (!may_sign).then(|| "commit.gpgSign=false".into());
         let off = forbidden.iter().flat_map(|driver| settings_without(driver));
+        let plainly = WRITES_PLAINLY.iter().map(OsString::from);
         let settings = plainly.chain(fixed).chain(unsigned).chain(off).collect();
-        Ok(GitWriter { folder, allowed, settings, forbidden })
+        GitWriter { folder, own_git_folder, allowed, settings, forbidden }
     }
 
     /// The folder.
@@ -111,6 +142,9 @@ impl<'a> GitWriter<'a> {
         for setting in &self.settings {
             command.arg("-c").arg(setting);
         }
+        if self.own_git_folder.is_some() {
+            command.args(["-c", "core.attributesFile=/dev/null"]);
+        }
         command.args(arguments).current_dir(folder);
         take_away_variables(&mut command, KEPT_VARIABLES);
         command.env("GIT_EDITOR", "true").env("GIT_SEQUENCE_EDITOR", "true").env("GIT_TERMINAL_PROMPT", "0");
@@ -127,7 +161,13 @@ impl<'a> GitWriter<'a> {
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("GIT_GRAFT_FILE", "/dev/null")
             .env("GIT_NO_LAZY_FETCH", "1");
-        if let Some((root, _)) = repository(self.folder) {
+        if let Some(git_folder) = self.own_git_folder {
+            // Attributes come from the commit alone, as in any clone.
+            command
+                .env("GIT_DIR", git_folder)
+                .env("GIT_WORK_TREE", self.folder)
+                .env("GIT_ATTR_NOSYSTEM", "1");
+        } else if let Some((root, _)) = repository(self.folder) {
             // `core.worktree` in `config.worktree` would have git read and write any folder.
             command.env("GIT_WORK_TREE", root);
             if let Some(path) = path_outside(root) {

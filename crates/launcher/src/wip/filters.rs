@@ -7,6 +7,7 @@ use crate::child::{self, Terms};
 use crate::git::GitWriter;
 use crate::git_error::GitError;
 use crate::time_limit::TimeLimit;
+use plimsoll_domain::git_names::CommitId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -21,7 +22,7 @@ const TRIAL_DEADLINE: Duration = Duration::from_secs(60);
 pub(super) fn sift(
     writer: &mut GitWriter<'_>,
     place: &FolderInTree,
-    head: Option<&str>,
+    head: Option<&CommitId>,
     choice: &mut Choice,
     limit: TimeLimit,
 ) -> Result<Vec<String>, GitError> {
@@ -78,7 +79,7 @@ fn files(folder: &Path, choice: &Choice) -> Vec<Vec<u8>> {
 /// line, these files are not to be committed as they are there. An older git cannot say, and then none is known.
 fn taken_away(
     folder: &Path,
-    head: Option<&str>,
+    head: Option<&CommitId>,
     files: &[Vec<u8>],
     now: &[(Vec<u8>, Vec<u8>)],
     limit: TimeLimit,

@@ -39,7 +39,7 @@ pub(super) fn committed(folder: &Path) -> (usize, Vec<String>) {
 fn count(folder: &Path, made: Wip) -> (usize, Vec<String>) {
     match made {
         Wip::Committed { id, files, left_out, .. } => {
-            assert_eq!(run(folder, "git rev-parse HEAD").trim(), id);
+            assert_eq!(run(folder, "git rev-parse HEAD").trim(), id.as_str());
             (files, left_out)
         }
         other => panic!("{other:?}"),

@@ -17,11 +17,11 @@ pub fn take_over(folder: &Path) {
     clear(locks(folder), GIT_TIMEOUT, &|| is_git_there(folder));
 }
 
-/// The same where there are locks; where there are none, nobody is waited for.
-pub fn clear_locks(folder: &Path) {
-    let locks = locks(folder);
+/// Removes the locks in a git folder of ours whose git worked in this working tree, once no git is there any more.
+pub(crate) fn clear_locks_of(git_folder: &Path, work_tree: &Path) {
+    let locks = locks_in(git_folder);
     if !locks.is_empty() {
-        clear(locks, GIT_TIMEOUT, &|| is_git_there(folder));
+        clear(locks, GIT_TIMEOUT, &|| is_git_there(work_tree));
     }
 }
 
@@ -67,7 +67,10 @@ fn clear(mut locks: Vec<PathBuf>, timeout: Duration, is_git_there: &dyn Fn() -> 
 }
 
 fn locks(folder: &Path) -> Vec<PathBuf> {
-    let Some(git) = layout::git_folder_of(folder) else { return Vec::new() };
+    layout::git_folder_of(folder).map_or_else(Vec::new, |git| locks_in(&git))
+}
+
+fn locks_in(git: &Path) -> Vec<PathBuf> {
     let locks = ["index.lock", "HEAD.lock"].map(|name| git.join(name));
     locks.into_iter().filter(|lock| disk::exists(lock)).collect()
 }
@@ -75,8 +78,7 @@ fn locks(folder: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::worktree::add;
-    use crate::worktree::tests::{shell, stage};
+    use crate::worktree::tests::{add_worktree, shell, stage};
     use std::cell::Cell;
 
     const SOON: Duration = Duration::from_millis(100);
@@ -85,7 +87,7 @@ mod tests {
     fn locked() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let (folder, repository) = stage();
         let place = folder.path().join("one");
-        add(&repository, &place, "p/1/1", &crate::git::head(&repository).unwrap()).unwrap();
+        add_worktree(&repository, &place, "p/1/1", &crate::git::head(&repository).unwrap()).unwrap();
         let lock = repository.join(".git/worktrees/one/index.lock");
         std::fs::write(&lock, "half").unwrap();
         (folder, place, lock)
@@ -100,7 +102,7 @@ mod tests {
             clear(locks(&place), SOON, &|| unclear);
             assert!(lock.exists(), "{unclear:?}");
         }
-        clear_locks(&place);
+        take_over(&place);
         assert!(!lock.exists());
         assert!(of_the_user.exists(), "it is another worktree's");
         shell(&place, "touch b && git add b");

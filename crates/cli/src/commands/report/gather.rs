@@ -149,7 +149,7 @@ fn place(moments: &mut [Moment], sessions: &[RunSession]) {
 fn commits(project: &Project, state: &RunState) -> Vec<Commit> {
     let commit = |commit: plimsoll_launcher::git::Logged| {
         let at = u64::try_from(commit.at).ok().and_then(clock::at)?;
-        Some(Commit { id: commit.id, subject: RedactedText::line(&commit.subject, 120), at })
+        Some(Commit { id: commit.id.into(), subject: RedactedText::line(&commit.subject, 120), at })
     };
     plimsoll_launcher::git::log_since(project.root(), state.at_start.started_at.as_str())
         .into_iter()

@@ -6,6 +6,7 @@ use crate::read_only::ONLY_READS;
 use crate::run::budget_left;
 use crate::run::stream_reader::StreamReader;
 use crate::session_result::SessionResult;
+use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::prompt::{ReviewRequest, review as prompt_of};
 use plimsoll_domain::review::ReviewSession;
 use plimsoll_domain::{Exit, SessionId};
@@ -90,7 +91,11 @@ impl Reviewing<'_, '_> {
             cause: EndCause::Trouble(words.to_owned()),
         };
         let base = review::base(self.state, &session.items);
-        let Some(changes) = changes_since(self.project.root(), base, &NOT_THE_WORK, MOST_DIFF) else {
+        let base = base.map(CommitId::parse).transpose();
+        let Some(changes) = base
+            .ok()
+            .and_then(|base| changes_since(self.project.root(), base.as_ref(), &NOT_THE_WORK, MOST_DIFF))
+        else {
             return Ok(without("git could not show what has changed"));
         };
         let checks = evidence.verify.iter().map(|said| (said.command.clone(), said.words.clone()));

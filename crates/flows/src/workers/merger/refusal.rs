@@ -2,10 +2,10 @@
 
 use super::NOTE;
 use plimsoll_domain::board::Stage;
+use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::text::{clip, clip_middle, one_line};
 use plimsoll_domain::workers::Workers;
-use plimsoll_launcher::worktree;
-use std::path::Path;
+use plimsoll_launcher::merge_repository::MergeRepository;
 
 /// How much of each difference the next session is told.
 const DIFFERENCE: usize = 60_000;
@@ -23,8 +23,8 @@ impl Refusal {
     }
 
     /// Put together with what others have merged, a verify command fails.
-    pub(super) fn red(repository: &Path, tip: &str, end: &str, output: &str) -> Refusal {
-        let work = worktree::difference(repository, tip, end, &[], DIFFERENCE);
+    pub(super) fn red(repository: &MergeRepository, tip: &CommitId, end: &CommitId, output: &str) -> Refusal {
+        let work = repository.difference(tip, end, &[], DIFFERENCE);
         Refusal {
             reason: format!(
                 "with what others have merged meanwhile, {}",
@@ -36,23 +36,22 @@ impl Refusal {
         }
     }
 
-    /// It does not fit onto what others have merged.
+    /// It conflicts with what others have merged: its end, the commit before its own, and the end of what is merged.
     pub(super) fn conflict(
-        repository: &Path,
+        repository: &MergeRepository,
         now: &Workers,
         item: usize,
-        onto: &str,
+        [end, beyond, onto]: [&CommitId; 3],
         files: &[String],
         words: &str,
     ) -> Refusal {
-        let beyond = &now.works[item].beyond;
         // A fleet's branch is on the remote, its commits are here.
         let branch = match (&now.member, &now.board.items[item].stage) {
             (Some(_), Stage::Offered { commit }) => commit.clone(),
             _ => now.branch(item, now.board.items[item].epoch),
         };
-        let ours = worktree::difference(repository, beyond, &branch, &[], DIFFERENCE);
-        let theirs = worktree::difference(repository, beyond, onto, files, DIFFERENCE);
+        let ours = repository.difference(beyond, end, &[], DIFFERENCE);
+        let theirs = repository.difference(beyond, onto, files, DIFFERENCE);
         let files = files.join(", ");
         let named = clip(&one_line(&files), NOTE / 2);
         Refusal {

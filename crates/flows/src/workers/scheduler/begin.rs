@@ -46,8 +46,8 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         let wanted = Wanted {
             item,
             worker: slot.worker,
-            branch: now.branch(item, epoch),
-            begins_at: now.works[item].start.clone(),
+            branch: now.attempt_branch(item, epoch).map_err(|error| WorkersError::NoTarget(error.0))?,
+            begins_at: now.works[item].start_commit().and_then(Result::ok),
             plan: item_plan(self.project, &now, item)?,
             keeps_plan: child::keeps_plan(&self.trees.project(&self.trees.of_item(item))),
             refusal: None,
@@ -192,8 +192,9 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             return Ok(());
         }
         let held: Vec<Claim> = self.slots.iter().flatten().map(|slot| slot.claim).collect();
-        let target = self.table.now().target;
-        let tip = worktree::end_of(&self.trees.ground.repository, &target).unwrap_or_default();
+        let target = self.table.now().target_branch();
+        let tip = target.ok().and_then(|target| worktree::end_of(&self.trees.ground.repository, &target));
+        let tip = tip.map_or(String::new(), String::from);
         let goes_on = |item| child::goes_on_there(&self.trees.project(&self.trees.of_item(item)));
         let taken = self.table.change(|workers| {
             for held in held {
@@ -315,12 +316,12 @@ fn brought(
 ) -> Result<Wanted, TreeError> {
     let tip = shared.target.fetch_with(&[wanted.item], give_up)?;
     // A commit that nobody has pushed after all, or that is gone there: then at the target's end.
-    let is_there = worktree::contains(&shared.target.repository, &wanted.begins_at, &wanted.begins_at);
-    if wanted.begins_at.is_empty() || !is_there {
-        wanted.begins_at.clone_from(&tip);
+    let is_there = wanted.begins_at.as_ref().is_some_and(|commit| shared.target.bring_to_clone(commit));
+    if !is_there {
+        wanted.begins_at = Some(tip.clone());
         table.change(|workers| {
             let work = &mut workers.works[wanted.item];
-            (work.start, work.beyond) = (tip.clone(), tip);
+            (work.start, work.beyond) = (tip.to_string(), tip.into());
         })?;
     }
     wanted.plan.notes.extend(shared.target.notes(wanted.item));

@@ -4,6 +4,7 @@ use super::{Closing, Scheduler};
 use crate::our_files::is_ours;
 use crate::run::Progress;
 use crate::run::archive::archive;
+use crate::run::branch::allowed_programs;
 use crate::run::notify::notify;
 use crate::workers::WorkersError;
 use crate::workers::board::show;
@@ -76,10 +77,7 @@ impl Scheduler<'_, '_> {
     pub(super) fn finish(&mut self, closing: Closing) -> Result<u8, WorkersError> {
         self.leave_fleet()?;
         show(self.project, self.run, self.table)?;
-        let tree = self.trees.of_merger();
-        if disk::exists(&tree) {
-            let _ = self.trees.remove(&tree);
-        }
+        let _ = self.trees.remove_merger(self.table.shared.is_some());
         self.tell_kept();
         let code = match closing {
             Closing::Interrupted => self.wait_for_user()?,
@@ -166,18 +164,19 @@ impl Scheduler<'_, '_> {
         let now = self.table.now();
         let root = self.project.root();
         let branch = now.users_branch.clone();
-        let end = worktree::end_of(root, &now.target).ok_or(NotDelivered::Gone)?;
+        let target = now.target_branch().map_err(|_| NotDelivered::Gone)?;
+        let end = worktree::end_of(root, &target).ok_or(NotDelivered::Gone)?;
         if !head(root).is_ok_and(|head| head == Head::Branch(branch.clone())) {
             return Err(NotDelivered::Elsewhere(branch));
         }
-        let at = git::head(root).unwrap_or_default();
-        if at != end && at != now.began_at && !worktree::contains(root, &end, &at) {
+        let at = git::head(root).ok_or(NotDelivered::Gone)?;
+        if at != end && at.as_str() != now.began_at && !worktree::contains(root, &end, &at) {
             return Err(NotDelivered::Moved(branch));
         }
         if has_changes(root, &is_ours).unwrap_or(true) {
             return Err(NotDelivered::Dirty);
         }
-        worktree::fast_forward(root, &end)?;
+        worktree::fast_forward(root, &end, allowed_programs(self.run.options.commit_hooks))?;
         Ok(format!("`{branch}` has everything that was merged"))
     }
 }

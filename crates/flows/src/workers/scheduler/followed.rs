@@ -29,11 +29,11 @@ pub(super) fn percent(project: &Project) -> Option<u64> {
 /// over goes on, perhaps with its client at work: everything stays as it is.
 pub(super) fn keep_work(project: &Project, earlier_run: &str) -> Option<String> {
     if !child::is_over(project, earlier_run) {
-        return git::head(project.root());
+        return git::head(project.root()).map(String::from);
     }
     let message = "plimsoll: what an attempt that failed has left";
     match commit_wip(project.root(), message, &is_ours, AllowedPrograms::Nothing) {
-        Wip::Committed { id, .. } => Some(id),
-        Wip::Nothing | Wip::Refused { .. } => git::head(project.root()),
+        Wip::Committed { id, .. } => Some(id.into()),
+        Wip::Nothing | Wip::Refused { .. } => git::head(project.root()).map(String::from),
     }
 }

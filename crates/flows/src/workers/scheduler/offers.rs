@@ -13,6 +13,7 @@ use crate::workers::records;
 use crate::workers::shared::local_moment;
 use crate::workers::slot::{Slot, Stage};
 use plimsoll_domain::board::{Aside, Stage as BoardStage};
+use plimsoll_domain::git_names::{CommitId, InvalidBranchName, InvalidCommitId};
 use plimsoll_domain::journal::{JournalEvent, WorkerEnded};
 use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::text::{clip, one_line};
@@ -35,6 +36,10 @@ enum NotOffered {
     Uncommitted(String),
     #[error("its worktree stands on none of the item's commits")]
     Elsewhere,
+    #[error(transparent)]
+    BadCommit(#[from] InvalidCommitId),
+    #[error(transparent)]
+    BadBranch(#[from] InvalidBranchName),
 }
 
 impl<'scope> Scheduler<'scope, '_> {
@@ -45,7 +50,7 @@ impl<'scope> Scheduler<'scope, '_> {
         let tree = self.trees.of_item(item);
         if self.trees.is_ours(&tree) {
             // A session that was ended in the middle of a commit.
-            worktree::clear_locks(&tree);
+            worktree::take_over(&tree);
         }
         let project = self.trees.project(&tree);
         let epoch = slot.claim.epoch;
@@ -199,17 +204,18 @@ impl<'scope> Scheduler<'scope, '_> {
             return Err(NotOffered::Uncommitted(why));
         }
         let end = git::head(&tree).ok_or(NotOffered::Elsewhere)?;
-        let branch = now.branch(item, slot.claim.epoch);
-        if !worktree::contains(repository, &end, &now.works[item].beyond) {
+        let branch = now.attempt_branch(item, slot.claim.epoch)?;
+        let beyond = CommitId::parse(&now.works[item].beyond)?;
+        if !worktree::contains(repository, &end, &beyond) {
             return Err(NotOffered::Elsewhere);
         }
         // A session may have begun a branch of its own: its work is this one's.
-        let is_on_it = head(&tree).is_ok_and(|head| head == Head::Branch(branch.clone()));
+        let is_on_it = head(&tree).is_ok_and(|head| head == Head::Branch(branch.to_string()));
         let before = worktree::end_of(repository, &branch);
-        if !is_on_it && !worktree::move_branch(repository, &branch, before.as_deref(), &end) {
+        if !is_on_it && !worktree::move_branch(repository, &branch, before.as_ref(), &end) {
             return Err(NotOffered::Elsewhere);
         }
-        Ok(end)
+        Ok(end.into())
     }
 
     /// The item waits for the user.
@@ -222,7 +228,7 @@ impl<'scope> Scheduler<'scope, '_> {
             // What it has done so far is where it goes on.
             let _ = set_aside(&mut workers.board, slot.claim, Aside::Question(question.clone()));
         })?;
-        let head = done.or_else(|| git::head(&self.trees.of_item(item)));
+        let head = done.or_else(|| git::head(&self.trees.of_item(item)).map(String::from));
         self.table.change(|workers| {
             workers.works[item].start = head.unwrap_or_default();
             workers.tell(item, slot.claim.epoch, ItemOutcome::Asked(plimsoll_secrets::without(&question)));
@@ -335,12 +341,14 @@ impl<'scope> Scheduler<'scope, '_> {
     /// was done anew after a conflict may have lost a line.
     fn remove_branches(&self, now: &Workers, item: usize) {
         let repository = &self.trees.ground.repository;
-        let of_run = || now.target.clone();
-        let target = self.table.shared.as_ref().map_or_else(of_run, |shared| shared.target.reference());
+        let of_run = || worktree::end_of(repository, &now.target_branch().ok()?);
+        let target = self.table.shared.as_ref().map_or_else(of_run, |shared| shared.target.seen());
         for epoch in 1..=now.board.items[item].epoch {
-            let branch = now.branch(item, epoch);
+            let Ok(branch) = now.attempt_branch(item, epoch) else { continue };
             let Some(end) = worktree::end_of(repository, &branch) else { continue };
-            if epoch == now.board.items[item].epoch || worktree::is_all_on(repository, &target, &branch) {
+            let is_all_merged =
+                || target.as_ref().is_some_and(|target| worktree::is_all_on(repository, target, &end));
+            if epoch == now.board.items[item].epoch || is_all_merged() {
                 worktree::remove_branch(repository, &branch, &end);
             }
         }

@@ -47,12 +47,18 @@ fn deliver(
     give_up: &dyn Fn() -> bool,
     notes: &dyn Fn(usize) -> Vec<String>,
 ) -> Result<bool, StoreError> {
-    let branch = table.now().branch(result.item, result.epoch);
+    let Ok(branch) = table.now().attempt_branch(result.item, result.epoch) else { return Ok(true) };
+    let mut news = result.clone();
     let told = if result.outcome == ItemOutcome::Offered { notes(result.item) } else { Vec::new() };
     // What the target has need not be pushed.
     if result.start != result.beyond {
         match shared.target.push_work(result, &branch, &told, give_up) {
             Ok(()) => shared.heard_of_remote(None),
+            // Its objects are not what their ids say: no machine may build on them.
+            Err(RemoteError::Own(error)) => {
+                let outcome = ItemOutcome::Failed(error.to_string());
+                news = ItemResult { start: String::new(), beyond: String::new(), outcome, ..news };
+            }
             Err(RemoteError::GivenUp) => return Ok(false),
             Err(RemoteError::Rejected(why)) => {
                 shared.note_fault(format!("the remote rejects the branch {branch}: {why}"));
@@ -64,10 +70,10 @@ fn deliver(
             }
         }
     }
-    let said = match result.outcome {
+    let said = match news.outcome {
         ItemOutcome::Kept => Ok(()),
         ItemOutcome::Offered | ItemOutcome::Failed(_) | ItemOutcome::Asked(_) | ItemOutcome::GivenBack => {
-            shared.ask(|board| board.tell(result))
+            shared.ask(|board| board.tell(&news))
         }
     };
     match said {

@@ -1,11 +1,11 @@
 //! Where the work of several machines comes together: a branch of the remote. Only refs of the remote are written, and of the clone
 //! one of our own.
 
+use plimsoll_domain::git_names::{BranchName, CommitId};
 use plimsoll_domain::workers::ItemResult;
+use plimsoll_launcher::own_repository::OwnRepository;
 use plimsoll_launcher::remote_repository::{Lease, Push, Remote, RemoteError};
-use plimsoll_launcher::worktree;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 /// The target of a fleet, as this machine reaches it.
 #[derive(Debug, Clone)]
@@ -16,9 +16,7 @@ pub struct RemoteTarget {
     /// What tells it from an earlier one of its name, whose words may still be on the remote.
     instance: String,
     /// The branch.
-    branch: String,
-    /// The clone.
-    pub(in super::super) repository: PathBuf,
+    branch: BranchName,
 }
 
 /// What a refused item's next session reads, and what is written below an item: names at the end of a reference.
@@ -29,15 +27,19 @@ const START: &str = "start";
 
 impl RemoteTarget {
     /// The target of a fleet.
-    pub fn new(
-        remote: Remote,
-        fleet: &str,
-        instance: &str,
-        branch: &str,
-        repository: PathBuf,
-    ) -> RemoteTarget {
-        let [fleet, instance, branch] = [fleet, instance, branch].map(str::to_owned);
-        RemoteTarget { remote, fleet, instance, branch, repository }
+    pub fn new(remote: Remote, fleet: &str, instance: &str, branch: &BranchName) -> RemoteTarget {
+        let [fleet, instance] = [fleet, instance].map(str::to_owned);
+        RemoteTarget { remote, fleet, instance, branch: branch.clone() }
+    }
+
+    /// The repository of ours in which everything comes together.
+    pub(in super::super) fn own(&self) -> &OwnRepository {
+        self.remote.own()
+    }
+
+    /// Brings a commit that was fetched into the clone. False if nobody has pushed it.
+    pub(in super::super) fn bring_to_clone(&self, commit: &CommitId) -> bool {
+        self.own().has(commit) && self.own().give(commit).is_ok()
     }
 
     /// Where the remote keeps what is no branch.
@@ -51,16 +53,16 @@ impl RemoteTarget {
     }
 
     fn whole(&self) -> String {
-        format!("refs/heads/{}", self.branch)
+        self.branch.reference()
     }
 
     /// Its end as it was last seen here.
-    pub(in super::super) fn seen(&self) -> Option<String> {
+    pub(in super::super) fn seen(&self) -> Option<CommitId> {
         self.remote.seen(&self.reference())
     }
 
     /// Its end as it is now.
-    pub(in super::super) fn fetch(&self, give_up: &dyn Fn() -> bool) -> Result<String, RemoteError> {
+    pub(in super::super) fn fetch(&self, give_up: &dyn Fn() -> bool) -> Result<CommitId, RemoteError> {
         self.fetch_with(&[], give_up)
     }
 
@@ -69,7 +71,7 @@ impl RemoteTarget {
         &self,
         items: &[usize],
         give_up: &dyn Fn() -> bool,
-    ) -> Result<String, RemoteError> {
+    ) -> Result<CommitId, RemoteError> {
         self.fetch_these(&[], items, give_up)
     }
 
@@ -78,7 +80,7 @@ impl RemoteTarget {
         &self,
         items: &[usize],
         give_up: &dyn Fn() -> bool,
-    ) -> Result<String, RemoteError> {
+    ) -> Result<CommitId, RemoteError> {
         let landed = format!("+{}/landed/*:{}/*", self.there(), self.landed());
         self.fetch_these(&[landed], items, give_up)
     }
@@ -90,7 +92,7 @@ impl RemoteTarget {
     }
 
     /// The commits by which items were about to land, as they were last fetched.
-    pub(in super::super) fn landings(&self) -> Vec<(usize, String)> {
+    pub(in super::super) fn landings(&self) -> Vec<(usize, CommitId)> {
         let below = self.landed();
         let number = |name: &str| name.rsplit('/').next()?.parse::<usize>().ok()?.checked_sub(1);
         let found = self.remote.below(&below).into_iter();
@@ -102,7 +104,7 @@ impl RemoteTarget {
         more: &[String],
         items: &[usize],
         give_up: &dyn Fn() -> bool,
-    ) -> Result<String, RemoteError> {
+    ) -> Result<CommitId, RemoteError> {
         let target = format!("+{}:{}", self.whole(), self.reference());
         let of_item = |item: &usize| {
             let (fleet, number) = (&self.fleet, item + 1);
@@ -117,16 +119,16 @@ impl RemoteTarget {
             [target].into_iter().chain(more.iter().cloned()).chain(items.iter().flat_map(of_item)).collect();
         self.remote.fetch(&refspecs.iter().map(String::as_str).collect::<Vec<_>>(), give_up)?;
         let end = self.seen().ok_or_else(|| RemoteError::Gone(self.whole()))?;
-        self.remote.show_in_clone(&self.reference(), &end, false);
+        self.remote.own().show_in_clone(&self.reference(), &end)?;
         Ok(end)
     }
 
     /// Moves it from where it was seen, with a word about each item that lands. False if it is elsewhere by now.
     pub(in super::super) fn advance(
         &self,
-        from: &str,
-        to: &str,
-        landing: &[(usize, &str)],
+        from: &CommitId,
+        to: &CommitId,
+        landing: &[(usize, &CommitId)],
         give_up: &dyn Fn() -> bool,
     ) -> Result<bool, RemoteError> {
         let whole = self.whole();
@@ -147,8 +149,8 @@ impl RemoteTarget {
         let now = self.fetch(give_up)?;
         match pushed {
             Ok(()) => Ok(true),
-            Err(_) if now == to => Ok(true),
-            Err(RemoteError::Moved) if now == from => {
+            Err(_) if now == *to => Ok(true),
+            Err(RemoteError::Moved) if now == *from => {
                 Err(RemoteError::Rejected(format!("{whole} stands where it was, and cannot be moved")))
             }
             Err(RemoteError::Moved) => Ok(false),
@@ -162,12 +164,16 @@ impl RemoteTarget {
     pub(super) fn push_work(
         &self,
         result: &ItemResult,
-        branch: &str,
+        branch: &BranchName,
         notes: &[String],
         give_up: &dyn Fn() -> bool,
     ) -> Result<(), RemoteError> {
-        let reference = format!("refs/heads/{branch}");
-        let push = Push { object: Some(&result.start), reference: &reference, lease: Lease::Any };
+        let reference = branch.reference();
+        let start =
+            CommitId::parse(&result.start).map_err(|error| RemoteError::Rejected(error.to_string()))?;
+        // What a session committed is in the clone.
+        self.remote.own().take(&start)?;
+        let push = Push { object: Some(&start), reference: &reference, lease: Lease::Any };
         self.remote.push(&[push], give_up)?;
         if !notes.is_empty() {
             self.push_text(result.item, result.epoch, NOTES, &notes.join("\n"), give_up);
@@ -192,7 +198,7 @@ impl RemoteTarget {
         &self,
         item: usize,
         epoch: u64,
-        commit: &str,
+        commit: &CommitId,
         give_up: &dyn Fn() -> bool,
     ) -> bool {
         let reference = format!("{}/{}/{epoch}/{START}", self.there(), item + 1);
@@ -240,7 +246,7 @@ impl RemoteTarget {
             return;
         }
         let below = format!("refs/plimsoll/{fleet}/branches/");
-        let item = |(name, _): (String, String)| {
+        let item = |(name, _): (String, CommitId)| {
             name.strip_prefix(&below)?.split('/').next()?.parse::<usize>().ok()?.checked_sub(1)
         };
         let left: BTreeSet<usize> =
@@ -257,16 +263,16 @@ impl RemoteTarget {
         let branches = self.remote.below(&format!("refs/plimsoll/{fleet}/branches/{number}"));
         let texts = self.remote.below(&format!("refs/plimsoll/{fleet}/texts/{number}"));
         let target = self.reference();
-        let branch = |(known, end): &(String, String)| {
+        let branch = |(known, end): &(String, CommitId)| {
             let attempt = known.rsplit('/').next()?;
-            let is_over = attempt == epoch.to_string() || worktree::is_all_on(&self.repository, &target, end);
+            let is_over = attempt == epoch.to_string() || self.remote.is_all_on(&target, end);
             is_over.then(|| (format!("refs/heads/plimsoll-items/{fleet}/{number}/{attempt}"), end.clone()))
         };
-        let text = |(known, id): &(String, String)| {
+        let text = |(known, id): &(String, CommitId)| {
             let rest = known.strip_prefix(&format!("refs/plimsoll/{fleet}/texts/"))?;
             Some((format!("{}/{rest}", self.there()), id.clone()))
         };
-        let gone: Vec<(String, String)> =
+        let gone: Vec<(String, CommitId)> =
             branches.iter().filter_map(branch).chain(texts.iter().filter_map(text)).collect();
         let pushes: Vec<Push<'_>> = gone
             .iter()

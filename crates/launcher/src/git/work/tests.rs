@@ -73,7 +73,12 @@ fn what_was_committed_is_named_too_by_its_newest_commit_also_below_the_root() {
     let subjects: Vec<(&str, bool)> =
         found.commits.iter().map(|one| (one.subject.as_str(), one.is_work_in_progress())).collect();
     assert_eq!(subjects, [("wip: two", true), ("one", false)]);
-    let unknown = work(&project, Since::Commit("0000000000000000000000000000000000000000"), &[]).unwrap();
+    let unknown = work(
+        &project,
+        Since::Commit(&CommitId::parse("0000000000000000000000000000000000000000").unwrap()),
+        &[],
+    )
+    .unwrap();
     assert_eq!(unknown.files.len(), 1, "an unknown commit is not asked about");
 }
 
