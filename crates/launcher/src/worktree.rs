@@ -15,7 +15,7 @@ use crate::own_repository::is_partial;
 use crate::time_limit::TimeLimit;
 use plimsoll_domain::git_names::{BranchName, CommitId};
 use plimsoll_domain::text::clip_start;
-use plimsoll_store::disk;
+use plimsoll_store::{disk, layout};
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
@@ -167,6 +167,24 @@ pub fn overlook(folder: &Path, file: &str, is_overlooked: bool) -> Result<(), Wo
 pub fn remove_branch(repository: &Path, name: &BranchName, end: &CommitId) {
     let arguments = ["update-ref", "-d", &name.reference(), end.as_str()];
     let _ = git::write(repository, AllowedPrograms::TrustedDrivers, &arguments, CHECKOUT_DEADLINE);
+}
+
+/// What makes git show another history or other contents in this clone than any other clone has. Verified is what a clone has.
+pub fn local_views(repository: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    if !git::text(&git::git(repository, &["for-each-ref", "--count=1", "refs/replace"])).is_empty() {
+        found.push(
+            "objects of this clone are replaced, so git shows others than were verified: git replace --list names them, git replace -d ID removes one"
+                .to_owned(),
+        );
+    }
+    let common = layout::git_folder_of(repository).and_then(|git| layout::common_folder(&git));
+    for name in ["info/grafts", "shallow", "objects/info/alternates"] {
+        if common.as_ref().is_some_and(|common| disk::size(&common.join(name)).is_some_and(|size| size > 0)) {
+            found.push(format!(".git/{name} changes what git shows in this clone; a clone of it has another history or fewer objects"));
+        }
+    }
+    found
 }
 
 /// Whether every change of a commit is on another one too, by its commits or by others that change the same.

@@ -77,6 +77,7 @@ impl Scheduler<'_, '_> {
     pub(super) fn finish(&mut self, closing: Closing) -> Result<u8, WorkersError> {
         self.leave_fleet()?;
         show(self.project, self.run, self.table)?;
+        let closing = self.distrust_clone(closing);
         let _ = self.trees.remove_merger(self.table.shared.is_some());
         self.tell_kept();
         let code = match closing {
@@ -93,6 +94,44 @@ impl Scheduler<'_, '_> {
         let state = state_file::load(self.project, Some(&self.run.run_id))?;
         self.watcher.tell(&Progress::Over { state: state.as_ref(), code });
         Ok(code)
+    }
+
+    /// Everything was verified in a repository of ours, and the user has the clone. If that is not the same, the run is not
+    /// completed, and nothing is delivered.
+    fn distrust_clone(&mut self, closing: Closing) -> Closing {
+        let is_completed = matches!(closing, Closing::Stop(Status::Completed, _));
+        if !is_completed || self.table.shared.is_some() {
+            return closing;
+        }
+        self.tell_hidden_history();
+        match self.difference_to_clone() {
+            Some(why) => Closing::Stop(Status::Blocked, why),
+            None => closing,
+        }
+    }
+
+    /// What of the clone's branch is not what was verified.
+    fn difference_to_clone(&self) -> Option<String> {
+        let now = self.table.now();
+        let branch = one_line(&now.target);
+        let end = now.target_branch().ok().and_then(|target| worktree::end_of(&self.trees.ground.repository, &target));
+        let Some(end) = end else { return Some(format!("the branch `{branch}` is gone")) };
+        let landings = now.board.items.iter().flat_map(|row| &row.landings);
+        if !landings.chain([&now.began_at]).any(|commit| commit == end.as_str()) {
+            return Some(format!(
+                "every item is merged, and something other than this run moved `{branch}` to {end}, which was not verified: look at it (git log {branch})"
+            ));
+        }
+        let began = clock::moment(&self.run.at_start.started_at)?;
+        let checked = self.trees.merge.own().check_clone_since(began.into());
+        checked.err().map(|error| format!("every item is merged and verified, and {error}; see git fsck"))
+    }
+
+    /// Says what git shows in this clone, and in no other.
+    fn tell_hidden_history(&mut self) {
+        for words in worktree::local_views(&self.trees.ground.repository) {
+            self.watcher.tell(&Progress::Note(words));
+        }
     }
 
     fn paused_until(&self) -> Option<plimsoll_domain::Timestamp> {
