@@ -73,6 +73,39 @@ pub fn folder(project: &Project, run_id: &RunId) -> Option<PathBuf> {
     named.filter(is_of_run).or_else(|| Some(project.runs()?.join(run_id.as_str())))
 }
 
+/// The folder below a run's record in which its sandboxed commands keep caches.
+const CACHE: &str = "cache";
+
+/// The folder of the worktrees of all parallel runs, beside the records of runs; none without a home.
+fn all_trees(project: &Project) -> Option<PathBuf> {
+    Some(all_records(project)?.parent()?.join("trees"))
+}
+
+/// The cache folder of commands that run in a sandbox; none without a home. In a worktree of a parallel run it is below that run's
+/// record, one for each worktree: what an item's commands leave there must not reach the commands that verify the merge.
+pub fn command_cache(project: &Project, run_id: &RunId) -> Option<PathBuf> {
+    let trees = disk::canonical(&all_trees(project)?);
+    let root = disk::canonical(project.root());
+    let mut parts = root.strip_prefix(trees).map(Path::components).into_iter().flatten();
+    match (parts.next(), parts.next()) {
+        (Some(run), Some(tree)) => Some(all_records(project)?.join(run).join(CACHE).join(tree)),
+        _ => run_cache(project, run_id),
+    }
+}
+
+/// The folder of all caches of a run, whether it is there or not; none without a home.
+pub fn run_cache(project: &Project, run_id: &RunId) -> Option<PathBuf> {
+    Some(folder(project, run_id)?.join(CACHE))
+}
+
+/// The runs of this project that have caches.
+pub(crate) fn runs_with_cache(project: &Project) -> Vec<RunId> {
+    let Some(records) = all_records(project) else { return Vec::new() };
+    let has_cache = |name: &String| disk::is_folder_itself(&records.join(name).join(CACHE));
+    let runs = disk::names(&records).into_iter().filter(has_cache).map(RunId::from);
+    runs.filter(|id| knows(project, id)).collect()
+}
+
 /// The path of the record, for `PLIMSOLL_RUN_RECORD`.
 pub fn record_path(project: &Project, run_id: &RunId) -> Option<PathBuf> {
     folder(project, run_id).map(|folder| folder.join("record.json"))

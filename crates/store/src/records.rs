@@ -1,7 +1,7 @@
 //! What is recorded of sessions and runs, as far as it may go: which files belong together, what they take, and how they are
 //! removed. A kill on the way leaves less than there was, and nothing that another record needs.
 
-use crate::{Project, StoreError, TurnLog, disk, layout};
+use crate::{Project, StoreError, TurnLog, disk, layout, ledger};
 use plimsoll_domain::{RunId, SessionId};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,8 @@ pub struct Held {
 
 /// Deeper than this nothing of ours lies.
 const DEEPEST: u32 = 6;
+/// Caches are not ours; a command that nests deeper keeps the rest.
+const DEEPEST_OF_CACHE: u32 = 64;
 
 /// The sessions that have a record or a turn log.
 pub fn sessions(project: &Project) -> Vec<SessionId> {
@@ -40,12 +42,23 @@ pub fn handoffs(project: &Project) -> Vec<String> {
     names
 }
 
-/// The runs whose output is kept.
+/// The runs whose output or caches are kept.
 pub fn runs(project: &Project) -> Vec<RunId> {
     let folder = project.own().join("runs");
     let names = disk::names(&folder).into_iter();
     let is_run = |name: &String| layout::is_plain(name) && disk::is_folder_itself(&folder.join(name));
-    names.filter(is_run).map(RunId::from).collect()
+    let mut runs: Vec<RunId> = names.filter(is_run).map(RunId::from).collect();
+    for id in ledger::runs_with_cache(project) {
+        if !runs.contains(&id) {
+            runs.push(id);
+        }
+    }
+    runs
+}
+
+/// The files in the caches of a run.
+fn cached(project: &Project, id: &RunId) -> Vec<PathBuf> {
+    ledger::run_cache(project, id).map(|cache| below(&cache, DEEPEST_OF_CACHE)).unwrap_or_default()
 }
 
 /// What a session takes.
@@ -60,7 +73,8 @@ pub fn of_handoff(project: &Project, name: &str) -> Held {
 
 /// What the output of a run takes.
 pub fn of_run(project: &Project, id: &RunId) -> Held {
-    held(&below(&project.run_folder(id), DEEPEST))
+    let output = below(&project.run_folder(id), DEEPEST);
+    held(&[output, cached(project, id)].concat())
 }
 
 /// What all our files of a project take.
@@ -68,7 +82,8 @@ pub fn bytes(project: &Project) -> u64 {
     let own = below(project.own(), DEEPEST);
     let handoffs = project.handoffs();
     let apart = if handoffs.starts_with(project.own()) { Vec::new() } else { below(&handoffs, 1) };
-    held(&own).bytes + held(&apart).bytes
+    let cached = ledger::runs_with_cache(project).into_iter().flat_map(|id| cached(project, &id));
+    held(&own).bytes + held(&apart).bytes + held(&cached.collect::<Vec<_>>()).bytes
 }
 
 /// Copies all records of a project to another one: sessions with their turn logs, handoffs, what runs put out, and the journal,
@@ -121,11 +136,16 @@ pub fn remove_handoff(project: &Project, name: &str) -> Result<(), StoreError> {
     disk::remove(&project.handoffs().join(name))
 }
 
-/// Removes the output of a run.
+/// Removes the output and the caches of a run.
 pub fn remove_run(project: &Project, id: &RunId) -> Result<(), StoreError> {
     let folder = project.run_folder(id);
     below(&folder, DEEPEST).iter().try_for_each(|path| disk::remove(path))?;
     remove_empty(&folder, DEEPEST);
+    // Commands wrote there: a folder that they closed must not prevent what else is to go.
+    cached(project, id).iter().for_each(|path| drop(disk::remove(path)));
+    if let Some(cache) = ledger::run_cache(project, id) {
+        remove_empty(&cache, DEEPEST_OF_CACHE);
+    }
     Ok(())
 }
 

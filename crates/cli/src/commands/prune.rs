@@ -34,7 +34,7 @@ Examples:
   plimsoll prune --older-than 30d --dry-run
   plimsoll prune --max-size 2G
 
-A record is a session (its turn log and what was noted about it), a handoff, or the captured output of a run.
+A record is a session (its turn log and what was noted about it), a handoff, or the captured output and the caches of a run.
 Never removed: records of an unfinished run or open session, unread handoffs, the journal, the working memory, the plan
 and the settings.";
 
