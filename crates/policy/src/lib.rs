@@ -56,6 +56,7 @@ pub mod records_location;
 pub mod reset_clock;
 pub mod resume;
 pub mod review;
+pub mod sandbox;
 pub mod session_ending;
 pub mod silence;
 pub mod statusline;
