@@ -196,6 +196,14 @@ pub fn fail(error: impl Display, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// Says what went wrong, and what the user can do about it if something is known.
+pub(crate) fn fail_with_hint(error: impl Display, hint: Option<&str>, code: u8) -> ExitCode {
+    match hint {
+        Some(hint) => fail(format!("{error}\nhint: {hint}"), code),
+        None => fail(error, code),
+    }
+}
+
 /// Says what the disk refused, and what to do about it.
 pub fn refused(error: &plimsoll_store::StoreError) -> ExitCode {
     fail(format!("{error}\nhint: {}", error.hint()), 1)

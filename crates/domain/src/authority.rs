@@ -127,6 +127,7 @@ mod tests {
             session_id: Some("s3".into()),
             options: RunOptions {
                 verify: vec!["cargo test".into()],
+                verify_sandbox: true,
                 notify: vec!["notify-send".into()],
                 client: Some("claude".into()),
                 max_iterations: 10,
@@ -148,12 +149,13 @@ mod tests {
             held(known(), &claimed)
         };
         assert_eq!(forged(|_| ()), known(), "what both say holds");
-        let forgeries: [fn(&mut RunState); 23] = [
+        let forgeries: [fn(&mut RunState); 24] = [
             |state| state.lifecycle.stay(Status::Completed),
             |state| state.lifecycle.wait(None),
             |state| state.options.verify.clear(),
             |state| state.options.verify = vec!["evil".into()],
             |state| state.options.verify_each = VerifyEach::Promise,
+            |state| state.options.verify_sandbox = false,
             |state| {
                 state.options.plan_checks =
                     vec![ItemCheck { command: "evil".into(), ..ItemCheck::default() }];

@@ -3,6 +3,7 @@
 
 use plimsoll_store::layout::repository;
 use plimsoll_store::{Project, disk, environment};
+use std::fmt::{Display, Formatter};
 use std::path::{Path, PathBuf};
 
 /// The program that talks to Linear.
@@ -19,14 +20,14 @@ pub const ALL: [&str; 3] = [FLEET, LINEAR, OTEL];
 
 /// It is not installed, or only where nobody may trust it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name} is neither next to plimsoll (in {}) nor on the PATH{}", folder.display(), ignored_words(ignored))]
+#[error("{name} is neither next to plimsoll (in {}) nor on the PATH{ignored}", folder.display())]
 pub struct NoProgram {
     /// Its name.
     name: &'static str,
     /// The folder of the running program.
     folder: PathBuf,
-    /// What has its name and is not started, with the reason.
-    ignored: Vec<(PathBuf, Ignored)>,
+    /// What has its name and is not started.
+    ignored: IgnoredPrograms,
 }
 
 /// Why a program on the PATH is not started.
@@ -45,15 +46,20 @@ impl NoProgram {
     }
 }
 
-fn ignored_words(ignored: &[(PathBuf, Ignored)]) -> String {
-    let words = |(path, why): &(PathBuf, Ignored)| {
-        let why = match why {
-            Ignored::Relative => "a relative entry of the PATH",
-            Ignored::InProject => "inside the project",
-        };
-        format!("; {} is ignored: {why}", path.display())
-    };
-    ignored.iter().map(words).collect()
+/// Programs on the PATH that are not started, with the reasons. Displayed as the end of a sentence; as nothing if there is none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IgnoredPrograms(Vec<(PathBuf, Ignored)>);
+
+impl Display for IgnoredPrograms {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|(path, why)| {
+            let why = match why {
+                Ignored::Relative => "a relative entry of the PATH",
+                Ignored::InProject => "inside the project",
+            };
+            write!(formatter, "; {} is ignored: {why}", path.display())
+        })
+    }
 }
 
 /// Where it is.
@@ -64,6 +70,11 @@ pub fn find(project: &Project, name: &'static str) -> Result<PathBuf, NoProgram>
     if folder.is_absolute() && environment::is_executable(&beside) {
         return Ok(beside);
     }
+    find_on_path(project, name).map_err(|ignored| NoProgram { name, folder, ignored })
+}
+
+/// Finds a program by an absolute entry of the PATH, outside the project; else returns those that are not trusted.
+pub(crate) fn find_on_path(project: &Project, name: &str) -> Result<PathBuf, IgnoredPrograms> {
     let places = places_of(project);
     let mut ignored = Vec::new();
     for path in environment::find_programs(name) {
@@ -72,7 +83,7 @@ pub fn find(project: &Project, name: &'static str) -> Result<PathBuf, NoProgram>
             Some(why) => ignored.push((path, why)),
         }
     }
-    Err(NoProgram { name, folder, ignored })
+    Err(IgnoredPrograms(ignored))
 }
 
 /// The project's folder, and the working tree that it is in: a clone brings both.
@@ -139,10 +150,10 @@ mod tests {
         let error = NoProgram {
             name: LINEAR,
             folder: "/opt/bin".into(),
-            ignored: vec![
+            ignored: IgnoredPrograms(vec![
                 ("bin/plimsoll-linear".into(), Ignored::Relative),
                 ("/p/plimsoll-linear".into(), Ignored::InProject),
-            ],
+            ]),
         };
         assert_eq!(
             error.to_string(),

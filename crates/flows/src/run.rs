@@ -22,6 +22,7 @@ pub mod prompt;
 pub mod questions;
 mod retry;
 mod review;
+pub mod sandbox;
 pub(crate) mod save_work;
 mod stream_reader;
 mod supervise;

@@ -21,6 +21,7 @@ mod tree;
 use crate::install::git_exclude::exclude_run_files;
 use crate::run::day;
 use crate::run::lifecycle::StartError;
+use crate::run::sandbox::CommandScope;
 use crate::run::{Options, Preflight, Progress, RunObserver};
 use board::{new_record, record_of_member};
 use ground::{ITEM_PLAN, Unfit};
@@ -34,7 +35,7 @@ use shared::{BoardError, RemoteTarget, Shared, SharedBoard};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use table::Table;
-use tree::Trees;
+use tree::{Setup, Trees};
 
 /// Why a parallel run could not begin, or go on.
 #[derive(Debug, thiserror::Error)]
@@ -260,7 +261,9 @@ fn settle_in(
 ) -> Result<Trees, WorkersError> {
     let now = table.now();
     let plan = now.plan_is_tracked.then(|| now.plan.clone());
-    let trees = Trees::open(project, run, ground, plan, own);
+    let setup = run.options.workers.as_ref().and_then(|workers| workers.setup.clone());
+    let setup = setup.map(|command| Setup { command, scope: CommandScope::of_run(run) });
+    let trees = Trees::open(project, run, ground, plan, setup, own);
     let trees = trees.map_err(|error| WorkersError::NoMerger(error.to_string()))?;
     board::show(project, run, table)?;
     keep_task(project, run)?;

@@ -33,9 +33,10 @@ pub mod worktree_fingerprint;
 use child::Terms;
 use plimsoll_domain::build::Build;
 use plimsoll_domain::workers::DATABASE_VARIABLE;
+use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -88,6 +89,32 @@ pub fn shell_with(
     command.arg("-c").arg(line).current_dir(folder).envs(environment.iter().cloned());
     // It may run what sessions wrote.
     command.env_remove(DATABASE_VARIABLE);
+    child::run(command, Terms { give_up, ..Terms::within(deadline) })
+}
+
+/// A sandbox for the user's command lines, as bubblewrap makes it.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    /// bubblewrap.
+    pub program: PathBuf,
+    /// Its arguments before the command.
+    pub arguments: Vec<OsString>,
+    /// Every variable of the command.
+    pub environment: Vec<(String, String)>,
+}
+
+/// Runs a command line as [`shell_unless`] does, in a sandbox and with these variables besides the sandbox's. Everything that it
+/// started has ended when this returns, also what left its process group.
+pub fn shell_in_sandbox(
+    line: &str,
+    sandbox: &Sandbox,
+    environment: &[(&str, String)],
+    deadline: Duration,
+    give_up: &dyn Fn() -> bool,
+) -> Outcome {
+    let mut command = Command::new(&sandbox.program);
+    command.args(&sandbox.arguments).args(["--", "sh", "-c", line]);
+    command.env_clear().envs(sandbox.environment.iter().cloned()).envs(environment.iter().cloned());
     child::run(command, Terms { give_up, ..Terms::within(deadline) })
 }
 

@@ -15,9 +15,51 @@ pub struct CompactionKeys {
     pub auto_compact_window: Option<u64>,
 }
 
+/// What a settings file of the client says of the sandbox for the commands of a session.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct SandboxKeys {
+    #[serde(deserialize_with = "lenient::field")]
+    sandbox: Sandbox,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Sandbox {
+    #[serde(deserialize_with = "lenient::field")]
+    enabled: Option<bool>,
+}
+
+/// Returns `sandbox.enabled` of a settings file; `None` if the file does not set it or does not parse.
+pub fn is_sandbox_enabled(text: &str) -> Option<bool> {
+    crate::parse::<SandboxKeys>(text.as_bytes()).ok()?.sandbox.enabled
+}
+
 impl CompactionKeys {
     /// Reads the keys; a file that does not parse has none.
     pub fn parse(bytes: &[u8]) -> CompactionKeys {
         crate::parse(bytes).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sandbox_is_on_only_if_a_file_says_so() {
+        for (text, expected) in [
+            (r#"{"sandbox": {"enabled": true, "network": {}}}"#, Some(true)),
+            (r#"{"sandbox": {"enabled": false}}"#, Some(false)),
+            (r#"{"sandbox": {"enabled": "yes"}}"#, None),
+            (r#"{"sandbox": {}}"#, None),
+            (r#"{"sandbox": [true]}"#, None),
+            (r#"{"sandbox": true}"#, None),
+            ("{}", None),
+            ("", None),
+            ("not JSON", None),
+        ] {
+            assert_eq!(is_sandbox_enabled(text), expected, "{text}");
+        }
     }
 }

@@ -50,6 +50,21 @@ fn two_machines_do_a_plan_and_everything_comes_together_on_the_remote_once() {
     assert_eq!(workers, "4|3");
 }
 
+/// The verify commands are the database's; each member decides for itself where they run.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_member_with_the_sandbox_confines_the_fleets_verify_commands() {
+    crate::verify_sandbox::use_plain_temporary_folder();
+    let verify = &["echo evil > ~/evil; git status > /dev/null"];
+    let fleet = Fleet::new(&["Item 1"], &Terms { verify, ..Terms::default() });
+    let model = story(honest);
+    let machine = fleet.machine(&model);
+    let finished = join(&machine, &["--verify-sandbox"]).wait(LIMIT);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    fleet.assert_landed_once(&format!("{finished:?}"));
+    assert!(!machine.home().join("evil").exists(), "{finished:?}");
+}
+
 #[test]
 fn what_a_machine_had_that_never_comes_back_another_does() {
     let fleet = Fleet::new(&["Item 1", "Item 2"], &Terms::default());

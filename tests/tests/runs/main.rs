@@ -45,6 +45,8 @@ mod step;
 mod stuck;
 mod telemetry;
 mod ticks;
+#[cfg(target_os = "linux")]
+mod verify_sandbox;
 mod watch;
 mod wip;
 mod workers;

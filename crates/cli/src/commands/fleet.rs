@@ -118,6 +118,10 @@ pub struct JoinArguments {
     /// A command that prepares each worktree, such as `npm ci`
     #[arg(long, value_name = "CMD")]
     pub setup: Option<String>,
+    /// Run the plan's --verify commands and --setup in a sandbox on this machine: no network, HOME hidden, only the project and a
+    /// cache writable (Linux, with bubblewrap)
+    #[arg(long)]
+    pub verify_sandbox: bool,
     /// Stop with exit code 6 when the database or the remote has been away for this long; until then sessions go on, and what they
     /// did is told later
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = value_parsers::seconds)]

@@ -7,7 +7,7 @@ use crate::commands::linear;
 use crate::commands::run::progress::Style;
 use crate::commands::start::{TaskArguments, TaskError};
 use crate::console;
-use crate::console::{fail, say, say_error};
+use crate::console::{fail_with_hint, say, say_error};
 use crate::endings::{beside_way_on, ending_words, way_on};
 use crate::place;
 use crate::plan_checks;
@@ -20,6 +20,7 @@ use plimsoll_domain::text::one_line;
 use plimsoll_domain::{Marker, RunState, Verdict};
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::run::lifecycle::{Changes, NewRun, Remembered, Resumed, StartError};
+use plimsoll_flows::run::sandbox::{self, SandboxError};
 use plimsoll_flows::run::{Options, Preflight, RunError, prepare, run as run_flow};
 use plimsoll_flows::telemetry;
 use plimsoll_flows::workers::{self, WorkersError, ground};
@@ -123,7 +124,7 @@ pub(crate) fn run(arguments: &RunArguments) -> ExitCode {
         if arguments.resume { Project::of_command() } else { place::of_new_run(arguments.task.plan()) };
     match prepare_and_run(&project, arguments) {
         Ok(code) => ExitCode::from(code),
-        Err(error) => fail(error, 1),
+        Err(error) => fail_with_hint(&error, error.hint(), 1),
     }
 }
 
@@ -140,6 +141,8 @@ enum RunCommandError {
         "there is no client `{0}`: install Claude Code (`npm install -g @anthropic-ai/claude-code`) or name it with --client PATH"
     )]
     NoClient(String),
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
     #[error(transparent)]
     Task(#[from] TaskError),
     #[error(transparent)]
@@ -158,6 +161,15 @@ enum RunCommandError {
     NoWorkers,
     #[error("this run belongs to the fleet `{0}`: plimsoll fleet join {0} continues it")]
     OfFleet(String),
+}
+
+impl RunCommandError {
+    fn hint(&self) -> Option<&'static str> {
+        match self {
+            RunCommandError::Sandbox(error) => error.hint(),
+            _ => None,
+        }
+    }
 }
 
 fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, RunCommandError> {
@@ -256,6 +268,7 @@ fn resume(
         reset_breaker: arguments.reset_breaker,
         ..arguments.task.changes()?
     };
+    sandbox::check_for_resume(project, arguments.task.verify_sandbox())?;
     let ready = prepare(project, &asked.options)?;
     let known = state_file::load(project, None)?.and_then(|state| state.options.workers);
     match &known {
@@ -290,8 +303,15 @@ fn create(
     if new.workers.is_some() {
         ground::check(project)?;
     }
+    if new.verify_sandbox {
+        sandbox::check(project)?;
+    }
     let ready = prepare(project, &asked.options)?;
     let state = lifecycle::create(project, &new)?;
+    // Standard error of a run that a program reads, as that of a worker, is nobody's screen.
+    if !arguments.json {
+        sandbox::recommendation(project, &state.options).iter().for_each(say_error);
+    }
     lifecycle::nothing_open(&state).iter().for_each(say_error);
     plan_checks::lines(&state).iter().for_each(say_error);
     if let Some(waiting) = questions::waiting(&state) {

@@ -7,7 +7,7 @@ use crate::branch;
 use crate::commands::gate::PIPE_THE_RESULT;
 use crate::commands::run::progress;
 use crate::console;
-use crate::console::{fail, say_error};
+use crate::console::{fail, fail_with_hint, say_error};
 use crate::place;
 use crate::plan_checks;
 use crate::questions;
@@ -22,6 +22,7 @@ use plimsoll_flows::run::baseline::{self, Known};
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::run::lifecycle::adopt::Given;
 use plimsoll_flows::run::lifecycle::{Changes, NewRun, StartError};
+use plimsoll_flows::run::sandbox::{self, SandboxError};
 use plimsoll_policy::foreign::PROMISE;
 use plimsoll_store::ledger::{self, RECORD_VARIABLE};
 use plimsoll_store::{Project, StoreError, config, disk, environment};
@@ -60,6 +61,10 @@ pub(crate) struct TaskArguments {
     /// believed; only checks that are in the plan when the run begins are used
     #[arg(long)]
     plan_verify: bool,
+    /// Run the --verify commands, the plan's own checks and --setup in a sandbox: no network, HOME hidden, only the project and a
+    /// cache writable (Linux, with bubblewrap)
+    #[arg(long)]
+    verify_sandbox: bool,
     /// Complete only with the exact promise line. Without this option, when every item is ticked and two sessions
     /// in a row fail to give the promise as asked, passing --verify commands complete the run [with --resume: =false switches it off]
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
@@ -136,12 +141,23 @@ pub(crate) enum TaskError {
 enum StartCommandError {
     #[error(transparent)]
     Start(#[from] StartError),
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
     #[error(
         "nothing was taken, because there is no terminal to ask for confirmation; with what is listed above: plimsoll start --adopt --yes"
     )]
     NoTerminal,
     #[error("nothing was taken")]
     Declined,
+}
+
+impl StartCommandError {
+    fn hint(&self) -> Option<&'static str> {
+        match self {
+            StartCommandError::Sandbox(error) => error.hint(),
+            StartCommandError::Start(_) | StartCommandError::NoTerminal | StartCommandError::Declined => None,
+        }
+    }
 }
 
 impl TaskArguments {
@@ -160,6 +176,7 @@ impl TaskArguments {
             verify: self.verify.clone(),
             verify_each: self.verify_each().unwrap_or_default(),
             plan_verify: self.plan_verify,
+            verify_sandbox: self.verify_sandbox,
             strict_promise: self.strict_promise.unwrap_or(false),
             limits: self.limits(),
             branch: self.branch.clone(),
@@ -189,6 +206,7 @@ impl TaskArguments {
             max_iterations: self.max_iterations,
             verify: Some(self.verify.clone()).filter(|verify| !verify.is_empty()),
             verify_each: self.verify_each(),
+            verify_sandbox: self.verify_sandbox,
             strict_promise: self.strict_promise,
             limits: self.limits(),
             commit: self.commit(),
@@ -219,6 +237,11 @@ impl TaskArguments {
     /// True with `--memory`.
     pub(crate) fn memory(&self) -> bool {
         self.memory
+    }
+
+    /// True with `--verify-sandbox`.
+    pub(crate) fn verify_sandbox(&self) -> bool {
+        self.verify_sandbox
     }
 
     fn limits(&self) -> Limits {
@@ -287,13 +310,7 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
     if TargetSession::is_inside() {
         return inside::refuse(&project, &new, arguments.adopt);
     }
-    let created = if arguments.adopt {
-        adopt::adopt(&project, &new, &arguments.task.given(), arguments.yes)
-    } else {
-        let created = lifecycle::create(&project, &new).map_err(StartCommandError::from);
-        created.inspect(|state| lifecycle::nothing_open(state).iter().for_each(say_error))
-    };
-    let created = created.and_then(|state| {
+    let created = create_or_adopt(&project, &new, arguments).and_then(|state| {
         plan_checks::lines(&state).iter().for_each(say_error);
         learn_what_passes(&project, state)
     });
@@ -331,8 +348,24 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
             say_what_cost_needs(&state);
             ExitCode::SUCCESS
         }
-        Err(error) => fail(error, 1),
+        Err(error) => fail_with_hint(&error, error.hint(), 1),
     }
+}
+
+fn create_or_adopt(
+    project: &Project,
+    new: &NewRun,
+    arguments: &StartArguments,
+) -> Result<RunState, StartCommandError> {
+    if new.verify_sandbox {
+        sandbox::check(project)?;
+    }
+    if arguments.adopt {
+        return adopt::adopt(project, new, &arguments.task.given(), arguments.yes);
+    }
+    let state = lifecycle::create(project, new)?;
+    lifecycle::nothing_open(&state).iter().for_each(say_error);
+    Ok(state)
 }
 
 fn say_what_cost_needs(state: &RunState) {

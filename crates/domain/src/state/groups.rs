@@ -35,6 +35,9 @@ pub struct RunOptions {
     pub verify_each: VerifyEach,
     /// What the items of the plan named as their checks when the run began, if the user allowed these commands to run.
     pub plan_checks: Vec<ItemCheck>,
+    /// True when these commands, and the one that prepares worktrees, run in a sandbox (`--verify-sandbox`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub verify_sandbox: bool,
     /// A review comes after so many ticked items; 0 for none.
     pub review_every: u32,
     /// The model that reviews; none for that of the sessions.

@@ -16,6 +16,7 @@ use plimsoll_domain::state::{Deliver, WorkerOptions};
 use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_domain::{RunState, Status, TodoList, todo};
 use plimsoll_flows::run::lifecycle::{self, Changes, NewRun, Resumed, StartError};
+use plimsoll_flows::run::sandbox::{self, SandboxError};
 use plimsoll_flows::run::{Options, Preflight, RunError, prepare};
 use plimsoll_flows::workers::shared::RemoteTarget;
 use plimsoll_flows::workers::{self, FleetPlan, Joining, SHOWN_PLAN, WorkersError, ground};
@@ -49,6 +50,8 @@ enum JoinError {
     Start(#[from] StartError),
     #[error(transparent)]
     Run(#[from] RunError),
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
     #[error(transparent)]
     Workers(#[from] WorkersError),
     #[error("cannot listen for signals: {0}")]
@@ -98,6 +101,7 @@ fn hint(error: &JoinError) -> Option<String> {
     match error {
         JoinError::Fleet(error) => error.hint(),
         JoinError::Store(error) => Some(error.hint().to_owned()),
+        JoinError::Sandbox(error) => error.hint().map(str::to_owned),
         _ => None,
     }
 }
@@ -203,6 +207,7 @@ fn run(
     let known = state_file::load(project, None)?.filter(|state| goes_on(state, &arguments.name));
     if let Some(known) = known {
         check_task(arguments, plan, &known.options.objective)?;
+        sandbox::check_for_resume(project, arguments.verify_sandbox)?;
         let ready = prepare(project, options)?;
         let (Resumed::Open(state) | Resumed::Over(state)) =
             lifecycle::resume(project, &changes(arguments, options, client))?;
@@ -210,6 +215,9 @@ fn run(
     }
     let objective = arguments.objective_file.as_deref().map(objective).transpose()?;
     check_task(arguments, plan, &objective.clone().map_or_else(|| prompt(project), Ok)?)?;
+    if arguments.verify_sandbox {
+        sandbox::check(project)?;
+    }
     let ready = prepare(project, options)?;
     show_plan(project, plan)?;
     let new = NewRun { objective, ..new_run(arguments, plan, options, client) };
@@ -221,6 +229,7 @@ fn changes(arguments: &JoinArguments, options: &Options, client: Option<String>)
         client,
         client_arguments: options.client_arguments.clone(),
         limits: limits(arguments),
+        verify_sandbox: arguments.verify_sandbox,
         idle_timeout_seconds: arguments.idle_timeout,
         tool_timeout_seconds: arguments.tool_timeout,
         workers: Some(arguments.workers),
@@ -241,6 +250,7 @@ fn new_run(
         max_iterations: SESSIONS,
         promise: plan.promise.clone(),
         verify: plan.verify.clone(),
+        verify_sandbox: arguments.verify_sandbox,
         client,
         client_arguments: options.client_arguments.clone(),
         limits: limits(arguments),

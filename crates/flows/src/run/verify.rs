@@ -1,5 +1,6 @@
 //! Running the verify commands, as the user gave them, outside any lock.
 
+use crate::run::sandbox::{CommandScope, run_command};
 use chrono::{DateTime, Utc};
 use plimsoll_domain::text::{clip, clip_start};
 use plimsoll_domain::{RunState, Settings};
@@ -19,6 +20,7 @@ pub(crate) fn verify(
     commands: &[String],
     give_up: &dyn Fn() -> bool,
 ) -> Vec<VerifyOutcome> {
+    let scope = CommandScope::of_run(run);
     let deadline = run.options.limits.deadline.as_ref().and_then(clock::moment);
     let verify_one = |command: &String| {
         let limit = Limit::of(settings, deadline);
@@ -27,12 +29,12 @@ pub(crate) fn verify(
         let outcome = if limit.time.is_zero() {
             plimsoll_launcher::Outcome { timed_out: true, ..plimsoll_launcher::Outcome::default() }
         } else {
-            plimsoll_launcher::shell_unless(command, project.root(), limit.time, give_up)
+            run_command(project, &scope, command, &[], limit.time, give_up)
         };
         (!outcome.given_up).then(|| VerifyOutcome {
             command: command.clone(),
             passed: outcome.succeeded(),
-            words: words(&outcome, limit),
+            words: words(&outcome, limit, scope.is_sandboxed()),
             seconds: begun.elapsed().as_secs(),
             is_undecided: outcome.trouble.is_some() || outcome.timed_out && limit.is_deadline,
         })
@@ -59,7 +61,7 @@ impl Limit {
     }
 }
 
-fn words(outcome: &plimsoll_launcher::Outcome, limit: Limit) -> String {
+fn words(outcome: &plimsoll_launcher::Outcome, limit: Limit, is_sandboxed: bool) -> String {
     let how = match (&outcome.trouble, outcome.timed_out, outcome.code) {
         (Some(trouble), ..) => format!("could not be started: {trouble}"),
         (None, true, _) if limit.is_deadline => "was ended at the run's deadline".to_owned(),
@@ -67,6 +69,9 @@ fn words(outcome: &plimsoll_launcher::Outcome, limit: Limit) -> String {
         (None, false, Some(code)) => format!("exited with {code}"),
         (None, false, None) => "was ended by a signal".to_owned(),
     };
+    // Whoever repairs it must know that it may lack the network only here.
+    let is_by_sandbox = is_sandboxed && outcome.trouble.is_none() && !outcome.succeeded();
+    let how = if is_by_sandbox { format!("{how} in the sandbox (no network)") } else { how };
     let output = [outcome.stdout.as_slice(), outcome.stderr.as_slice()].concat();
     let output = shorten(String::from_utf8_lossy(&output).trim());
     if output.is_empty() { how } else { format!("{how}; it printed:\n{output}") }

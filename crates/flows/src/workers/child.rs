@@ -145,6 +145,7 @@ impl Start<'_> {
     fn with_limits(&self, mut arguments: Vec<String>) -> Vec<String> {
         let options = &self.run.options;
         arguments.extend(self.verify.iter().map(|command| format!("--verify={command}")));
+        arguments.extend(options.verify_sandbox.then(|| "--verify-sandbox".to_owned()));
         let numbers = [
             Some(format!("--max-iterations={}", self.sessions.max(1))),
             self.cost_usd.map(|most| format!("--max-cost={most:.4}")),

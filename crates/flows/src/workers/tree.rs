@@ -2,6 +2,7 @@
 //! state, outside every working tree.
 
 use crate::run::branch::allowed_programs;
+use crate::run::sandbox::{CommandScope, run_command};
 use crate::workers::ground::{Ground, ITEM_PLAN};
 use plimsoll_domain::RunState;
 use plimsoll_domain::TodoList;
@@ -12,7 +13,7 @@ use plimsoll_launcher::merge_repository::MergeRepository;
 use plimsoll_launcher::own_repository::OwnRepository;
 use plimsoll_launcher::remote_repository::RemoteError;
 use plimsoll_launcher::worktree::WorktreeError;
-use plimsoll_launcher::{git, shell_with, worktree};
+use plimsoll_launcher::{git, worktree};
 use plimsoll_store::{Durability, Project, StoreError, disk, layout, ledger};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -58,9 +59,16 @@ pub(super) struct Trees {
     main: Project,
     /// The plan that git follows, from the project on: a worker leaves it alone.
     plan: Option<String>,
-    setup: Option<String>,
+    setup: Option<Setup>,
     /// Which filters run when files are checked out.
     allowed: AllowedPrograms,
+}
+
+/// The command that prepares a worktree, and where it runs.
+#[derive(Debug, Clone)]
+pub(super) struct Setup {
+    pub(super) command: String,
+    pub(super) scope: CommandScope,
 }
 
 /// What an item's worktree is made of.
@@ -96,11 +104,11 @@ impl Trees {
         run: &RunState,
         ground: Ground,
         plan: Option<String>,
+        setup: Option<Setup>,
         own: OwnRepository,
     ) -> Result<Trees, TreeError> {
         let home = || StoreError::NoHome { project: main.root().to_owned() };
         let folder = folder(main, &run.run_id).ok_or_else(home)?;
-        let setup = run.options.workers.as_ref().and_then(|workers| workers.setup.clone());
         let allowed = allowed_programs(run.options.commit_hooks);
         let merge = MergeRepository::open(own, &folder.join("merge"), allowed)?;
         Ok(Trees { ground, merge, folder, main: main.clone(), plan, setup, allowed })
@@ -259,11 +267,14 @@ impl Trees {
     }
 
     fn set_up(&self, project: &Project, worker: usize, give_up: &dyn Fn() -> bool) -> Result<(), TreeError> {
-        let Some(command) = &self.setup else { return Ok(()) };
+        let Some(Setup { command, scope }) = &self.setup else { return Ok(()) };
         let environment = [(WORKER_VARIABLE, worker.to_string())];
-        let outcome = shell_with(command, project.root(), &environment, SETUP_DEADLINE, give_up);
+        let outcome = run_command(project, scope, command, &environment, SETUP_DEADLINE, give_up);
         if outcome.succeeded() {
             return Ok(());
+        }
+        if let Some(trouble) = outcome.trouble {
+            return Err(TreeError::Setup(trouble));
         }
         let said = [outcome.stdout.as_slice(), outcome.stderr.as_slice()].concat();
         let said = plimsoll_domain::text::clip_start(String::from_utf8_lossy(&said).trim(), 1_000);

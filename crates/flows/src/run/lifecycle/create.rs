@@ -37,6 +37,8 @@ pub struct NewRun {
     pub verify_each: VerifyEach,
     /// True when the checks that items of the plan name may run.
     pub plan_verify: bool,
+    /// True when the commands run in a sandbox.
+    pub verify_sandbox: bool,
     /// The client, as the user named it.
     pub client: Option<String>,
     /// What the user passes on to the client.
@@ -301,6 +303,7 @@ pub(super) fn state(
             verify: new.verify.clone(),
             verify_each: new.verify_each,
             plan_checks: if new.plan_verify { checks(todo) } else { Vec::new() },
+            verify_sandbox: new.verify_sandbox,
             client: new.client.clone(),
             client_arguments: new.client_arguments.clone(),
             branch: new.branch.clone(),

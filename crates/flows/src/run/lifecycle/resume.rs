@@ -23,6 +23,8 @@ pub struct Changes {
     pub verify: Option<Vec<String>>,
     /// When they run.
     pub verify_each: Option<VerifyEach>,
+    /// True to run the commands in a sandbox from now on.
+    pub verify_sandbox: bool,
     /// A review comes after so many ticked items; 0 for none.
     pub review_every: Option<u32>,
     /// The model that reviews.
@@ -137,6 +139,7 @@ fn change(state: &mut RunState, changes: &Changes) {
     set(&mut state.options.max_iterations, changes.max_iterations.as_ref());
     set(&mut state.options.verify, changes.verify.as_ref());
     set(&mut state.options.verify_each, changes.verify_each.as_ref());
+    state.options.verify_sandbox |= changes.verify_sandbox;
     set(&mut state.options.review_every, changes.review_every.as_ref());
     state.options.review_model = changes.review_model.clone().or(state.options.review_model.take());
     set(&mut state.options.commit, changes.commit.as_ref());
