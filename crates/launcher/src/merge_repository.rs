@@ -49,6 +49,10 @@ impl MergeRepository {
         merge.own.set("core.bare", "false").map_err(failed)?;
         merge.own.set("core.worktree", &work_tree.to_string_lossy()).map_err(failed)?;
         disk::create_folder(work_tree).map_err(|error| failed(error.to_string()))?;
+        // As in the git folder of a worktree: it proves that this working tree belongs to the repository.
+        let back = format!("{}\n", work_tree.join(".git").display());
+        disk::replace(&merge.own.git_folder().join("gitdir"), back.as_bytes(), Durability::Lazy)
+            .map_err(|error| failed(error.to_string()))?;
         clear_locks_of(merge.own.git_folder(), work_tree);
         Ok(merge)
     }

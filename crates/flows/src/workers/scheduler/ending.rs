@@ -114,7 +114,10 @@ impl Scheduler<'_, '_> {
     fn difference_to_clone(&self) -> Option<String> {
         let now = self.table.now();
         let branch = one_line(&now.target);
-        let end = now.target_branch().ok().and_then(|target| worktree::end_of(&self.trees.ground.repository, &target));
+        let end = now
+            .target_branch()
+            .ok()
+            .and_then(|target| worktree::end_of(&self.trees.ground.repository, &target));
         let Some(end) = end else { return Some(format!("the branch `{branch}` is gone")) };
         let landings = now.board.items.iter().flat_map(|row| &row.landings);
         if !landings.chain([&now.began_at]).any(|commit| commit == end.as_str()) {
