@@ -73,6 +73,21 @@ pub fn without_ticks(plan: &[u8], items: &[String]) -> Option<Vec<u8>> {
     with_boxes(plan, &ticked)
 }
 
+/// Returns the plan with the boxes of these items empty again, and this question below each of them. Returns `None` if none of
+/// them is ticked: a repeat after a kill must not ask again what the user may have answered.
+pub fn with_questions_for_ticks(plan: &[u8], items: &[String], question: &str) -> Option<Vec<u8>> {
+    let unticked = without_ticks(plan, items)?;
+    let text = String::from_utf8_lossy(plan);
+    let ticked: Vec<Place> =
+        places(&text).into_iter().filter(|place| place.done && items.contains(&place.item)).collect();
+    // From the last one upwards: a new line moves only what is below it.
+    Some(ticked.iter().rev().fold(unticked, |plan, place| {
+        let (first, last) = place.lines;
+        let indent = format!("{}  ", indent_of(&text, first));
+        insert(&plan, last, &[format!("{indent}? {}", clip(&one_line(question), LINE))])
+    }))
+}
+
 /// The plan with the boxes of these items as they are said to be, whoever has ticked them: each with its words, and true for a
 /// ticked one. Of several with the same words each line has its own. None if all are so already.
 pub fn with_ticks(plan: &[u8], items: &[(&str, bool)]) -> Option<Vec<u8>> {

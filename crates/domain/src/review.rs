@@ -21,6 +21,8 @@ pub struct Reviews {
     pub last: Option<Review>,
     /// Reviews that ended without an answer.
     pub unanswered: u32,
+    /// The first review of the current ticks, if it gave no verdict: one more follows.
+    pub failed_attempt: Option<Review>,
 }
 
 impl Reviews {

@@ -19,6 +19,9 @@ pub struct TakenBack {
     /// What a review found, if that is why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
+    /// The question to the user that each item gets, because no review gave a verdict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
     /// True from the decision until its iteration is judged.
     pub is_pending: bool,
 }
@@ -46,7 +49,8 @@ impl TakenBack {
     }
 }
 
-/// That the ticks of these items were taken back, because these commands fail, or because a review found so many things.
+/// Says that the ticks of these items were taken back, and why: these commands fail, or a review has this many findings.
+/// Without either the review gave no verdict.
 pub fn sentence<'a>(
     items: &[String],
     commands: impl IntoIterator<Item = &'a str>,
@@ -58,6 +62,7 @@ pub fn sentence<'a>(
     let commands: Vec<String> = commands.into_iter().map(command).collect();
     let (ticks, were) = if named.len() == 1 { ("tick", "was") } else { ("ticks", "were") };
     let why = match commands.len() {
+        0 if findings == 0 => "the review gave no verdict".to_owned(),
         0 => format!("the review has {}", counted(findings, "finding")),
         1 => format!("{} fails", commands.join(", ")),
         _ => format!("{} fail", commands.join(", ")),
@@ -83,6 +88,10 @@ mod tests {
         assert_eq!(
             sentence(&items[1..], [], 2),
             "the tick of \"two\" was taken back: the review has 2 findings"
+        );
+        assert_eq!(
+            sentence(&items[1..], [], 0),
+            "the tick of \"two\" was taken back: the review gave no verdict"
         );
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::evidence::Evidence;
 pub use crate::evidence::VerifyOutcome;
+use crate::review::missing_review;
 use plimsoll_domain::item_set;
 use plimsoll_domain::promise::{self, Claim, NearMiss};
 use plimsoll_domain::text::{clip, counted};
@@ -241,7 +242,8 @@ pub(crate) fn refusal_reasons(state: &RunState, evidence: &Evidence) -> Vec<Stri
     let mut reasons = match completion(state, evidence) {
         Completion::Refused(reasons) => reasons,
         Completion::NotClaimed => vec!["every item is ticked, and the promise line was left out".to_owned()],
-        Completion::Blocked(_) | Completion::Plausible => Vec::new(),
+        Completion::Blocked(_) => Vec::new(),
+        Completion::Plausible => missing_review(state, evidence.todo.as_ref()).into_iter().collect(),
     };
     // What took ticks back comes first in the next prompt.
     let taken = state.outcomes.taken_back.as_ref().filter(|taken| taken.is_pending);

@@ -8,6 +8,7 @@ use crate::completion::{
 };
 pub use crate::evidence::Evidence;
 use crate::questions::{Asking, asking};
+use crate::review;
 use plimsoll_domain::breaker::Opened;
 use plimsoll_domain::settings::{Settings, Thrash};
 use plimsoll_domain::state::Cause;
@@ -42,6 +43,7 @@ fn judge(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verd
     let unpromised = unpromised(state, evidence);
     state.outcomes.promise_failures = promise_failures(state, evidence);
     match &unpromised {
+        Unpromised::Completed(_) if is_review_missing(state, evidence) => {}
         Unpromised::Completed(reason) => {
             return Verdict::Stop { status: Status::Completed, reason: reason.clone() };
         }
@@ -92,7 +94,10 @@ fn done_or_blocked(
     asking: &Asking,
 ) -> Option<Verdict> {
     match (completion, asking) {
-        (Completion::Plausible, _) if evidence.verify.iter().all(|outcome| outcome.passed) => {
+        (Completion::Plausible, _)
+            if evidence.verify.iter().all(|outcome| outcome.passed)
+                && !is_review_missing(state, evidence) =>
+        {
             Some(Verdict::Stop { status: Status::Completed, reason: completed_words(state, evidence) })
         }
         (_, Asking::NothingElse(reason)) | (Completion::Blocked(reason), Asking::No) => {
@@ -103,6 +108,12 @@ fn done_or_blocked(
             Asking::No | Asking::OthersOpen,
         ) => None,
     }
+}
+
+/// Returns true if the review of a ticked item had to come before this verdict, and could not begin. At Stop it has not been
+/// due yet.
+fn is_review_missing(state: &RunState, evidence: &Evidence) -> bool {
+    evidence.observation.is_some() && review::missing_review(state, evidence.todo.as_ref()).is_some()
 }
 
 /// A failing service is waited for; but what breaks one session after another in the middle of

@@ -1,10 +1,11 @@
 //! A second pair of eyes: when ticked items are reviewed, what of the answer counts, and what becomes of their ticks.
 //!
-//! The answer is foreign text. It can take a tick back, at most [`MOST`] times an item, and say why; nothing else.
+//! The answer is foreign text. It can take a tick back, at most [`MOST`] times an item, and say why; nothing else. Without an
+//! answer no tick counts: its item waits for the user.
 
 use plimsoll_domain::review::{Finding, ItemBegun, ItemPoints, Review, ReviewSession, Reviewed, Reviews};
 use plimsoll_domain::taken_back::TakenBack;
-use plimsoll_domain::text::clip;
+use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_domain::{RunState, TodoList, item_set};
 use plimsoll_protocol::foreign_words::visible;
 
@@ -13,6 +14,8 @@ pub const MOST: u32 = 2;
 /// So many findings of one answer count, and so much of each, in bytes.
 const FINDINGS: usize = 10;
 const LONGEST: usize = 600;
+/// How much of the reason for a missing verdict a question quotes, in bytes.
+const TROUBLE: usize = 200;
 
 /// Why an answer says nothing of the work.
 pub const UNREADABLE: &str =
@@ -45,6 +48,14 @@ pub fn due(state: &RunState, todo: Option<&TodoList>) -> Vec<String> {
     let was_reviewed = |item: &String| state.outcomes.reviews.points_of(item).is_some();
     let is_due = waiting.len() >= every || todo.free().is_empty() || waiting.iter().any(was_reviewed);
     if is_due { waiting } else { Vec::new() }
+}
+
+/// Returns the reason why ticked items that still wait for their review contradict completion; `None` if none waits. Reviews do
+/// not begin once the money, the tokens or the time are used up.
+pub(crate) fn missing_review(state: &RunState, todo: Option<&TodoList>) -> Option<String> {
+    let count = due(state, todo).len();
+    let verb = if count == 1 { "waits for its review" } else { "wait for their review" };
+    (count > 0).then(|| format!("{} {verb}", counted(count, "ticked item")))
 }
 
 /// Notes where the work on the item at hand begins, unless it began earlier.
@@ -151,12 +162,45 @@ pub fn review(session: &ReviewSession, answer: &Answer) -> Review {
     }
 }
 
-/// Takes a review: its items are reviewed, unless their ticks are taken back. The decision is in the state then, and the ticks
-/// are still in the plan. Without an answer every tick stands, and what an earlier review found stays open.
-pub fn take(state: &mut RunState, mut review: Review) {
+/// What follows a review.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterReview {
+    /// It gave no verdict, and the same items are reviewed once more.
+    Repeat,
+    /// It is decided what becomes of the ticks.
+    Decided,
+}
+
+/// Takes a review into the state: it decides which ticks are taken back, and they are still in the plan. A review without a
+/// verdict is repeated once. If the second one gives none either, all of its ticks are taken back, and their items wait for the
+/// user: a tick that nobody has looked at must not count. What an earlier review found stays open.
+pub fn take(state: &mut RunState, mut review: Review) -> AfterReview {
+    let reviews = &mut state.outcomes.reviews;
+    reviews.unanswered += u32::from(review.facts.trouble.is_some());
+    reviews.session = None;
+    state.spent.review_count += 1;
+    let is_first_attempt = |attempt: &Review| {
+        attempt.is_of(review.iteration, review.session_id.as_ref())
+            && attempt.facts.items == review.facts.items
+    };
+    match (reviews.failed_attempt.take().filter(is_first_attempt), &review.facts.trouble) {
+        (None, Some(_)) => {
+            reviews.failed_attempt = Some(review);
+            return AfterReview::Repeat;
+        }
+        (Some(attempt), _) => {
+            review.facts.cost_usd += attempt.facts.cost_usd;
+            review.facts.tokens += attempt.facts.tokens;
+            review.facts.seconds += attempt.facts.seconds;
+        }
+        (None, None) => {}
+    }
     let facts = &mut review.facts;
+    let question = facts.trouble.as_deref().map(question_without_verdict);
     let mut taken = Vec::new();
-    if facts.trouble.is_none() {
+    if question.is_some() {
+        taken.clone_from(&facts.items);
+    } else {
         for item in &facts.items.clone() {
             let findings = facts.findings_of(item);
             let has_found = !findings.is_empty();
@@ -171,9 +215,6 @@ pub fn take(state: &mut RunState, mut review: Review) {
     reviews.waiting.retain(|item| !facts.items.contains(item));
     // Of an item that is open again the next review sees all of the work.
     reviews.begun.retain(|begun| !facts.items.contains(&begun.item) || taken.contains(&begun.item));
-    reviews.unanswered += u32::from(facts.trouble.is_some());
-    reviews.session = None;
-    state.spent.review_count += 1;
     if !taken.is_empty() {
         let is_cause = |finding: &&Finding| finding.item.as_ref().is_none_or(|item| taken.contains(item));
         let findings = facts.findings.iter().filter(is_cause).map(|finding| finding.words.clone()).collect();
@@ -183,10 +224,20 @@ pub fn take(state: &mut RunState, mut review: Review) {
             items: taken,
             failed: Vec::new(),
             findings,
+            question,
             is_pending: true,
         });
     }
     state.outcomes.reviews.last = Some(review);
+    AfterReview::Decided
+}
+
+/// What the user is asked about an item of which no review gave a verdict.
+fn question_without_verdict(trouble: &str) -> String {
+    format!(
+        "Two reviews of this item gave no verdict ({}), so it is not done yet. Tick it yourself if it is, or answer what to do.",
+        clip(&one_line(trouble), TROUBLE)
+    )
 }
 
 /// Keeps what a review found about an item; true if its tick is taken back for that.

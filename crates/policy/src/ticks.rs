@@ -95,6 +95,7 @@ pub fn refused(state: &RunState, evidence: &Evidence) -> Option<TakenBack> {
         items,
         failed,
         findings,
+        question: None,
         is_pending: true,
     })
 }

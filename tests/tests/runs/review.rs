@@ -131,7 +131,7 @@ fn findings_open_the_item_again_until_a_review_passes_it_and_the_price_is_told_a
 }
 
 #[test]
-fn a_tick_is_taken_back_at_most_twice_and_an_unreadable_answer_takes_none_back() {
+fn a_tick_is_taken_back_at_most_twice_and_an_unreadable_review_is_repeated() {
     let finding = |words: &str| format!("reviews 'VERDICT: findings\\n- {words}'\n");
     let reviews = [finding("one"), finding("two"), finding("three"), "reviews 'I like it.'\n".to_owned()];
     let reviews: Vec<&str> = reviews.iter().map(String::as_str).collect();
@@ -149,20 +149,111 @@ fn a_tick_is_taken_back_at_most_twice_and_an_unreadable_answer_takes_none_back()
     );
     let reviews = events(&journal, "reviewed");
     assert_eq!((&reviews[2]["stand"], &reviews[3]["findings"]), (&json!(["Item one"]), &json!([])));
-    assert!(reviews[3]["trouble"].as_str().is_some_and(|why| why.contains("VERDICT")), "{reviews:?}");
+    assert!(reviews[3].get("trouble").is_none(), "the second review passed it: {reviews:?}");
+    assert_eq!((cents(&reviews[3]["cost_usd"]), count(&world, "reviewed")), (2, 5), "both are paid");
+    let repeated = events(&journal, "note");
+    let words = repeated[0]["words"].as_str().expect("words");
+    assert!(words.contains("VERDICT") && words.ends_with("it is repeated once"), "{words}");
 
     let stream: Vec<Value> =
         finished.stdout.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
     assert_eq!(events(&stream, "reviewed").len(), 4);
     let ended = events(&stream, "run_ended")[0];
-    assert_eq!((&ended["reviews"], cents(&ended["review_cost_usd"])), (&json!(4), 4), "{ended}");
+    assert_eq!((&ended["reviews"], cents(&ended["review_cost_usd"])), (&json!(5), 5), "{ended}");
     let status = world.plimsoll(&["status"]).run().expect_success().stdout;
     assert!(status.contains("Reviews      1 finding open, although it is ticked: \"Item one\""), "{status}");
     assert!(!status.contains("Taken back"), "it stands: {status}");
     let report = world.plimsoll(&["report", "--output", "-"]).run().expect_success().stdout;
-    for part in ["Open findings", "three", "Not reviewed"] {
+    for part in ["Open findings", "three"] {
         assert!(report.contains(part), "{part} in {report}");
     }
+}
+
+/// What the plan says of an item whose reviews gave no verdict.
+fn has_unreviewed_item(plan: &str, item: &str) -> bool {
+    let line = format!("- [ ] {item}\n  ? Two reviews of this item gave no verdict (");
+    plan.contains(&line)
+}
+
+#[test]
+fn an_item_without_a_verdict_waits_for_the_user_and_the_others_go_on() {
+    let unanswered = "begin; exit 0\n";
+    for (first, second) in [
+        ("reviews 'I like it.'\n", "reviews 'VERDICT: pass\\n- 1: but'\n"),
+        (unanswered, "begin; crashes\n"),
+        ("begin; fails 400 Broken; exit 1\n", "echo broken >&2; exit 3\n"),
+        ("reviews ''\n", unanswered),
+    ] {
+        let world = reviewed(TWO, &[first, second]);
+        let sessions = [finishes(), promises(), promises()];
+        let sessions: Vec<&str> = sessions.iter().map(String::as_str).collect();
+        let finished = staged(&world, &sessions, &["--review", "item"]);
+        assert_eq!(finished.code, Some(7), "{first}{second}{finished:?}");
+        let plan = world.read("fix_plan.md");
+        assert!(has_unreviewed_item(&plan, "Item one") && plan.ends_with("\n- [x] Item two\n"), "{plan}");
+        let journal = journal(&world);
+        let markers = markers(&journal);
+        let taken = "the tick of \"Item one\" was taken back: the review gave no verdict";
+        assert_eq!(
+            markers[0],
+            format!("RALPH_CONTINUE|next|{taken}; 2 open items, 1 of them waits for an answer")
+        );
+        assert!(markers[1].starts_with("RALPH_STOP|blocked|Two reviews of this item"), "{markers:?}");
+        assert_eq!((markers.len(), events(&journal, "parked").len(), count(&world, "reviewed")), (2, 1, 3));
+        let reviews = events(&journal, "reviewed");
+        assert!(reviews[0]["trouble"].is_string() && reviews[1].get("trouble").is_none(), "{reviews:?}");
+        let status = world.plimsoll(&["status"]).run().expect_success().stdout;
+        assert!(status.contains("2 reviews gave no answer (plimsoll log)"), "{status}");
+
+        // The user's answer frees the item: it is done, and reviewed, once more.
+        world.plimsoll(&["answer", "1", "Have it reviewed again."]).run().expect_success();
+        let resumed = resume(&world, &["--no-wait"]);
+        assert_eq!((resumed.code, count(&world, "reviewed")), (Some(0), 4), "{resumed:?}");
+    }
+}
+
+#[test]
+fn all_items_of_a_review_without_a_verdict_wait_and_the_promise_does_not_count() {
+    let world = reviewed(TWO, &["reviews one\n", "reviews two\n"]);
+    let finished = staged(&world, &[&finishes(), &promises()], &["--review", "2", "--verify", "true"]);
+    assert_eq!(finished.code, Some(7), "{finished:?}");
+    let plan = world.read("fix_plan.md");
+    assert!(["Item one", "Item two"].iter().all(|item| has_unreviewed_item(&plan, item)), "{plan}");
+    assert_eq!(count(&world, "reviewed"), 2);
+}
+
+#[test]
+fn a_kill_between_two_reviews_without_a_verdict_counts_the_first() {
+    for (second, third, reviewers) in [
+        // The second one ends while nobody waits for it, or is killed with its run.
+        ("begin; kill -9 $parent; sleep 1; reviews two\n", "reviews 'VERDICT: pass'\n", 2),
+        ("begin; kill -9 $parent; kill -9 $$\n", "reviews three\n", 3),
+    ] {
+        let world = reviewed(ONE, &["reviews one\n", second, third]);
+        let killed = staged(&world, &[&promises()], &["--review", "item"]);
+        assert_eq!(killed.code, None, "{killed:?}");
+        assert_eq!(world.read("fix_plan.md"), ONE.replace("[ ]", "[x]"), "nothing is decided yet");
+        let resumed = resume(&world, &["--no-wait"]);
+        assert_eq!((resumed.code, count(&world, "reviewed")), (Some(7), reviewers), "{resumed:?}");
+        let plan = world.read("fix_plan.md");
+        assert!(has_unreviewed_item(&plan, "Item one"), "{plan}");
+        assert_eq!(plan.matches("  ? ").count(), 1, "{plan}");
+        assert_eq!(events(&journal(&world), "parked").len(), 1);
+    }
+}
+
+#[test]
+fn ticks_that_no_money_is_left_to_review_complete_nothing() {
+    let world = reviewed(ONE, &[]);
+    let finished = staged(&world, &[&promises()], &["--review", "item", "--max-cost", "0.01"]);
+    assert_eq!((finished.code, count(&world, "reviewed")), (Some(3), 0), "{finished:?}");
+    assert_eq!(world.json(STATE)["status"], "budget");
+    assert!(finished.stderr.contains("1 ticked item not reviewed"), "{finished:?}");
+    // The next session has only the promise to give; the item is reviewed after it.
+    world.write(world.home().join("sessions/2"), "begin; answers 30000; says \"$promise\"\n");
+    let resumed = resume(&world, &["--no-wait", "--max-cost", "1"]);
+    assert_eq!((resumed.code, count(&world, "reviewed")), (Some(0), 1), "{resumed:?}");
+    assert!(seen(&world, 1, "prompt").contains("> 1. Item one\n"));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //!
 //! Each step is in the state before the next one begins: the reviewing session, its process, its answer with what becomes of the
 //! ticks. So after a kill a session at work is waited for, the answer of one that has ended counts, and none is paid twice.
+//! A first review without a verdict is in the state, too, before the second one begins: a resume does not begin to count anew.
 
 mod session;
 
@@ -14,7 +15,7 @@ use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::review::{ReviewSession, named};
 use plimsoll_domain::{Ending, RunState, Verdict};
 use plimsoll_policy::gate::{Evidence, verdict_of_its_ending};
-use plimsoll_policy::review::Answer;
+use plimsoll_policy::review::{AfterReview, Answer};
 use plimsoll_policy::{bounds, review};
 use plimsoll_protocol::settings::HookSupport;
 use plimsoll_store::{Durability, Project, StoreError, clock, journal, state_file};
@@ -57,6 +58,8 @@ enum EndCause {
     Itself,
     /// We ended it, or it could not be asked.
     Trouble(String),
+    /// We ended it at the run's deadline: that says nothing of the reviewer, and the items wait for their review.
+    OutOfTime,
     /// The user ended it.
     GivenUp,
 }
@@ -69,13 +72,36 @@ pub(super) fn review_ticks(
     reviewer: &mut Reviewer<'_>,
     give_up: &dyn Fn() -> bool,
 ) -> Result<Outcome, StoreError> {
+    let mut current = state.clone();
+    loop {
+        match review_once(project, &current, evidence, reviewer, give_up)? {
+            Attempt::Repeat(state) => current = *state,
+            Attempt::Over(outcome) => return Ok(outcome),
+        }
+    }
+}
+
+/// What came of one reviewing session.
+enum Attempt {
+    /// It gave no verdict, and another one follows.
+    Repeat(Box<RunState>),
+    Over(Outcome),
+}
+
+fn review_once(
+    project: &Project,
+    state: &RunState,
+    evidence: &Evidence,
+    reviewer: &mut Reviewer<'_>,
+    give_up: &dyn Fn() -> bool,
+) -> Result<Attempt, StoreError> {
     let items = review::due(state, evidence.todo.as_ref());
     // Without money or time nothing is reviewed: the items wait, for a resume that has more.
     if items.is_empty() || bounds::spent(state, &clock::stamp(clock::now())).is_some() {
-        return Ok(Outcome::State(Box::new(state.clone())));
+        return Ok(Attempt::Over(Outcome::State(Box::new(state.clone()))));
     }
     if give_up() {
-        return Ok(Outcome::GivenUp);
+        return Ok(Attempt::Over(Outcome::GivenUp));
     }
     let mut reviewing = Reviewing { project, state, reviewer, give_up };
     let begun = format!("reviewing {}, in a session that can only read", named(&items));
@@ -101,19 +127,21 @@ struct Reviewing<'a, 'b> {
 
 impl Reviewing<'_, '_> {
     /// Writes what came of it: the price, and the answer with what becomes of the ticks, in one step.
-    fn settle(&self, session: &ReviewSession, ended: Ended) -> Result<Outcome, StoreError> {
+    fn settle(&mut self, session: &ReviewSession, ended: Ended) -> Result<Attempt, StoreError> {
         let Ended { result, cause } = ended;
         let answer = match cause {
             EndCause::GivenUp => {
-                self.update(|state| {
-                    count(self.project, state, &result);
-                    state.outcomes.reviews.session = None;
-                })?;
-                return Ok(Outcome::GivenUp);
+                self.count_without_answer(&result)?;
+                return Ok(Attempt::Over(Outcome::GivenUp));
+            }
+            EndCause::OutOfTime => {
+                let state = self.count_without_answer(&result)?;
+                let outcome = state.map_or(Outcome::GivenUp, |state| Outcome::State(Box::new(state)));
+                return Ok(Attempt::Over(outcome));
             }
             EndCause::Trouble(words) => Answer::Missing(words),
             EndCause::Itself => match pause_of(self.state, &result) {
-                Some(paused) => return self.pause(&result, paused),
+                Some(paused) => return self.pause(&result, paused).map(Attempt::Over),
                 None => answer_of(&result),
             },
         };
@@ -125,10 +153,34 @@ impl Reviewing<'_, '_> {
             (self.model().map(str::to_owned), seconds, result.tokens);
         let after = self.update(|state| {
             review.facts.cost_usd = count(self.project, state, &result);
-            review::take(state, review);
-            state.clone()
+            let next = review::take(state, review);
+            (next, Box::new(state.clone()))
         })?;
-        Ok(after.map_or(Outcome::GivenUp, |state| Outcome::State(Box::new(state))))
+        Ok(match after {
+            None => Attempt::Over(Outcome::GivenUp),
+            Some((AfterReview::Decided, state)) => Attempt::Over(Outcome::State(state)),
+            Some((AfterReview::Repeat, state)) => {
+                self.report_repeat(&state)?;
+                Attempt::Repeat(state)
+            }
+        })
+    }
+
+    /// Counts what a session used that ended without an answer of its own accord.
+    fn count_without_answer(&self, result: &SessionResult) -> Result<Option<RunState>, StoreError> {
+        self.update(|state| {
+            count(self.project, state, result);
+            state.outcomes.reviews.session = None;
+            state.clone()
+        })
+    }
+
+    /// Tells that the same items are reviewed once more. A kill before the line in the journal costs only that line.
+    fn report_repeat(&mut self, state: &RunState) -> Result<(), StoreError> {
+        let Some(attempt) = &state.outcomes.reviews.failed_attempt else { return Ok(()) };
+        let words = format!("{}; it is repeated once", attempt.facts.words());
+        self.reviewer.observer.tell(&Progress::Note(words.clone()));
+        journal::note(self.project, JournalEntry::of_run_session(state, JournalEvent::Note { words }))
     }
 
     /// The run waits as for a session that met a limit; then the same ticks are reviewed.

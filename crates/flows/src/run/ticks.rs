@@ -45,7 +45,14 @@ fn take_out_of_plan(project: &Project, state: &RunState, taken: &TakenBack) -> R
     let Some(file) = &state.options.todo_file else { return Ok(()) };
     let path = project.root().join(file);
     let Some(plan) = disk::read(&path)? else { return Ok(()) };
-    match plan_edit::without_ticks(&plan, &taken.items) {
+    let changed = match &taken.question {
+        // A later session may commit the plan, so it must not contain a secret.
+        Some(question) => {
+            plan_edit::with_questions_for_ticks(&plan, &taken.items, &plimsoll_secrets::without(question))
+        }
+        None => plan_edit::without_ticks(&plan, &taken.items),
+    };
+    match changed {
         Some(plan) => disk::replace(&path, &plan, Durability::Durable),
         None => Ok(()),
     }

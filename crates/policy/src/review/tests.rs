@@ -41,14 +41,20 @@ fn ticked(which: &[&str]) -> TodoList {
 
 /// A review of this session, with an answer.
 fn answers(state: &mut RunState, about: &[&str], answer: &str) -> Reviewed {
+    assert_eq!(take_answer(state, about, answer), AfterReview::Decided);
+    state.outcomes.reviews.last.clone().unwrap().facts
+}
+
+fn take_answer(state: &mut RunState, about: &[&str], answer: &str) -> AfterReview {
     let session = ReviewSession {
         iteration: state.iteration,
         session_id: state.session_id.clone(),
         items: items(about),
         ..ReviewSession::default()
     };
-    take(state, review(&session, &Answer::Text(answer.to_owned())));
-    state.outcomes.reviews.last.clone().unwrap().facts
+    let mut review = review(&session, &Answer::Text(answer.to_owned()));
+    review.facts.cost_usd = 0.25;
+    take(state, review)
 }
 
 /// A session ticks this, is reviewed with this answer, and its decision is carried out. The items whose ticks were taken back.
@@ -143,19 +149,60 @@ fn a_tick_is_taken_back_twice_and_stands_the_third_time_with_what_is_open() {
 }
 
 #[test]
-fn a_review_that_passes_closes_the_points_and_one_without_an_answer_leaves_them_open() {
-    for (answer, open, unanswered) in [("VERDICT: pass", 0, 0), ("Looks good to me.", 1, 1)] {
-        let mut state = at_work(9);
-        // It is due at once, for it was reviewed before.
-        begin_session(&mut state, 1, "h1");
-        answers(&mut state, &["one"], "VERDICT: findings\n- 1: x");
-        assert!(state.outcomes.taken_back.take().unwrap().is_pending);
-        assert!(plays(&mut state, 2, "one", answer).is_empty(), "{answer}");
+fn a_review_that_passes_closes_the_points() {
+    let mut state = at_work(9);
+    // It is due at once, for it was reviewed before.
+    answers(&mut state, &["one"], "VERDICT: findings\n- 1: x");
+    assert!(state.outcomes.taken_back.take().unwrap().is_pending);
+    assert!(plays(&mut state, 2, "one", "VERDICT: pass").is_empty());
+    let reviews = &state.outcomes.reviews;
+    assert_eq!(reviews.standing(&state.items.completed_items).count(), 0);
+    assert_eq!((reviews.unanswered, reviews.waiting.len(), reviews.begun.len()), (0, 0, 0));
+    assert!(has_answered(&state));
+}
+
+#[test]
+fn a_review_without_a_verdict_is_repeated_once() {
+    for (second, found) in [("VERDICT: pass", 0), ("VERDICT: findings\n- 1: x", 1)] {
+        let mut state = at_work(1);
+        assert_eq!(take_answer(&mut state, &["one"], "Looks good to me."), AfterReview::Repeat);
+        assert!(
+            state.outcomes.taken_back.is_none() && state.outcomes.reviews.last.is_none(),
+            "not decided yet"
+        );
+        assert_eq!(due(&state, Some(&ticked(&["one"]))), ["one"], "it is still due");
+        let facts = answers(&mut state, &["one"], second);
+        assert_eq!(
+            (facts.trouble, facts.findings.len(), facts.cost_usd),
+            (None, found, 0.5),
+            "both are paid"
+        );
         let reviews = &state.outcomes.reviews;
-        assert_eq!(reviews.standing(&state.items.completed_items).count(), open, "{answer}");
-        assert_eq!((reviews.unanswered, reviews.waiting.len(), reviews.begun.len()), (unanswered, 0, 0));
-        assert_eq!(has_answered(&state), unanswered == 0);
+        assert_eq!((reviews.unanswered, &reviews.failed_attempt, state.spent.review_count), (1, &None, 2));
     }
+}
+
+#[test]
+fn ticks_without_a_verdict_are_taken_back_with_a_question() {
+    let mut state = at_work(2);
+    answers(&mut state, &["one", "two"], "VERDICT: findings\n- 1: x");
+    let open_points = state.outcomes.reviews.points.clone();
+    begin_session(&mut state, 2, "h2");
+    assert_eq!(take_answer(&mut state, &["one", "two"], "Nice."), AfterReview::Repeat);
+    answers(&mut state, &["one", "two"], "VERDICT: maybe");
+    let taken = state.outcomes.taken_back.clone().unwrap();
+    assert_eq!((taken.items, taken.findings, taken.is_pending), (items(&["one", "two"]), Vec::new(), true));
+    let question = taken.question.unwrap();
+    assert!(question.contains(UNREADABLE) && !question.contains('\n'), "{question}");
+    assert_eq!(state.outcomes.reviews.points, open_points, "what a review found stays open");
+    assert!(!has_answered(&state));
+
+    // A failure in another session, or about other items, is a first one again.
+    begin_session(&mut state, 3, "h3");
+    assert_eq!(take_answer(&mut state, &["one"], ""), AfterReview::Repeat);
+    assert_eq!(take_answer(&mut state, &["two"], ""), AfterReview::Repeat);
+    begin_session(&mut state, 4, "h4");
+    assert_eq!(take_answer(&mut state, &["two"], ""), AfterReview::Repeat);
 }
 
 #[test]

@@ -199,7 +199,7 @@ impl Reviewing<'_, '_> {
             // Its result stands.
             () if reader.lingers(self.reviewer.linger) => Some(EndCause::Itself),
             () if bounds::passed(self.state, &clock::stamp(clock::now())).is_some() => {
-                Some(EndCause::Trouble("the deadline has passed".to_owned()))
+                Some(EndCause::OutOfTime)
             }
             () if begun.elapsed() > TIMEOUT => {
                 Some(EndCause::Trouble(format!("it gave no answer within {minutes} minutes")))
