@@ -312,6 +312,27 @@ mod tests {
         assert_eq!(foreign.as_deref(), Some(&b"\xff\n- [ ] two \xff\n"[..]));
     }
 
+    #[test]
+    fn a_tick_becomes_a_question_and_a_repeat_asks_nothing() {
+        let items = ["one".to_owned(), "two".to_owned()];
+        let plan = "- [x] one\n  > a note\n  ? Who?\n  ! You\n- [ ] two\n\t- [x] two\n- [x] three\n";
+        let asked = with_questions_for_ticks(plan.as_bytes(), &items, "Is it\ndone?").unwrap();
+        let text = String::from_utf8(asked.clone()).unwrap();
+        let question = "? Is it done?\n";
+        assert_eq!(
+            text,
+            format!(
+                "- [ ] one\n  > a note\n  ? Who?\n  ! You\n  {question}- [ ] two\n\t- [ ] two\n\t  {question}- [x] three\n"
+            )
+        );
+        assert_eq!(with_questions_for_ticks(&asked, &items, "Is it done?"), None);
+        // An open question from before the tick is not the one that counts.
+        let plan = b"- [x] one\n  ? Who?\n";
+        let asked = with_questions_for_ticks(plan, &items, "Is it done?").unwrap();
+        let todo = TodoList::parse(std::str::from_utf8(&asked).unwrap());
+        assert_eq!(todo.parked(), [("one", "Is it done?")]);
+    }
+
     fn lines() -> impl Strategy<Value = String> {
         let line = prop_oneof![
             "[ \t]{0,3}- \\[[ x]\\] [ab]",

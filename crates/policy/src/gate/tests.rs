@@ -49,6 +49,28 @@ fn a_promise_with_all_items_done_completes_also_on_the_last_iteration() {
 }
 
 #[test]
+fn a_promise_does_not_complete_a_run_whose_ticks_wait_for_their_review() {
+    let with_review = |every| {
+        let mut state = state();
+        state.options.review_every = every;
+        state
+    };
+    let ended = Evidence { observation: Some(Observation::default()), ..evidence(PROMISE, DONE) };
+    assert_eq!(
+        marker(&mut with_review(1), &ended),
+        "RALPH_CONTINUE|refused|2 ticked items wait for their review"
+    );
+    let mut spent = with_review(1);
+    spent.options.limits.max_cost_usd = Some(1.0);
+    spent.spent.cost_usd = 1.0;
+    assert_eq!(marker(&mut spent, &ended), "RALPH_STOP|budget|$1.00 of $1.00 spent");
+    // Without reviews, and at Stop, where none has been due yet.
+    assert!(marker(&mut with_review(0), &ended).starts_with("RALPH_STOP|completed|"));
+    let at_stop = Evidence { observation: None, ..ended };
+    assert!(marker(&mut with_review(1), &at_stop).starts_with("RALPH_STOP|completed|"));
+}
+
+#[test]
 fn a_promise_is_refused_while_items_are_open_or_have_vanished() {
     let mut state = state();
     let line = marker(&mut state, &evidence(PROMISE, "- [x] one\n- [ ] two\n"));
