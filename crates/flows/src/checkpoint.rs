@@ -7,7 +7,7 @@ pub(crate) mod work;
 use crate::context::facts;
 use crate::context::facts::Asked;
 use crate::run::linear_notes;
-use plimsoll_domain::handoff::{Handoff, Notes, RunFacts};
+use plimsoll_domain::handoff::{Handoff, HandoffSummary, Notes, RunFacts};
 use plimsoll_domain::journal::{CheckpointWritten, JournalEntry, JournalEvent};
 use plimsoll_domain::level::Level;
 use plimsoll_domain::memory::render::summary;
@@ -17,7 +17,8 @@ use plimsoll_domain::text::clip;
 use plimsoll_domain::{Reading, RunState, SessionId, SessionRecord, Settings, Thresholds};
 use plimsoll_protocol::tool::ToolCall;
 use plimsoll_store::{
-    Durability, Project, StoreError, TurnLog, UnreadHandoffs, clock, disk, journal, sessions, state_file,
+    Durability, Project, StoreError, TurnLog, UnreadHandoffs, clock, disk, journal, records, sessions,
+    state_file,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -66,8 +67,8 @@ pub fn write(request: &Request<'_>) -> Result<String, StoreError> {
     }
     let handoff = gather(request, &record);
     // The handoff first: the state names it, and must not name a file that a kill has left out.
-    let (file, notes) = write_handoff(request, &record, &handoff)?;
-    let committed = commit(request, &handoff, &file, &notes);
+    let (file, text) = write_handoff(request, &record, &handoff)?;
+    let committed = commit(request, &handoff, &file, &Notes::parse(&text));
     if request.run.is_none() {
         // What is announced is on the disk, its name too. In a run the state's folder is put there after it, and with it what was
         // named before.
@@ -83,6 +84,11 @@ pub fn write(request: &Request<'_>) -> Result<String, StoreError> {
             record.checkpoint.claim = None;
         }
     });
+    // An agent may have removed our folder since: what is named by now must be there.
+    let path = request.project.root().join(&file);
+    if !disk::is_file(&path) {
+        disk::replace(&path, text.as_bytes(), Durability::Durable)?;
+    }
     committed.map(|()| file)
 }
 
@@ -94,8 +100,7 @@ pub fn renew_at_end(
     record: &SessionRecord,
     transcript: Option<PathBuf>,
 ) -> Result<(), StoreError> {
-    let has_file = |file: &String| disk::is_file(&project.root().join(file));
-    if !record.checkpoint.handoff.as_ref().is_some_and(has_file) {
+    if recorded_handoff(project, record).is_none() {
         return Ok(());
     }
     let request = Request {
@@ -163,22 +168,57 @@ pub(crate) fn with_run(
     }
 }
 
-/// A session has one handoff: later checkpoints renew its generated part and leave the session's notes.
+/// Writes the handoff and returns its path relative to the project, and its text. A session has one handoff: later checkpoints
+/// renew its generated part and leave the session's notes.
 fn write_handoff(
     request: &Request<'_>,
     record: &SessionRecord,
     handoff: &Handoff,
-) -> Result<(String, Notes), StoreError> {
-    let limit = request.settings.handoff_bytes;
-    let known =
-        record.checkpoint.handoff.as_ref().map(|file| (file.clone(), request.project.root().join(file)));
-    let old = known.as_ref().and_then(|(_, path)| disk::read_text(path).ok().flatten());
-    if let (Some((file, path)), Some(old)) = (known, old) {
-        let text = handoff::renewed(handoff, &request.notes, &old, limit);
-        disk::replace(&path, text.as_bytes(), Durability::Durable)?;
-        return Ok((file, Notes::parse(&text)));
+) -> Result<(String, String), StoreError> {
+    if let Some(file) = recorded_handoff(request.project, record) {
+        return renew_handoff(request, handoff, file);
     }
-    let text = handoff::document(handoff, &request.notes, limit);
+    // Several events may come at once, and each has read the record before the first handoff was there: who finds or creates it
+    // holds the record's lock, and the name is in the record before the lock is released.
+    let mut placed = None;
+    let recorded = sessions::update(request.project, request.session_id, TIMEOUT, |record| {
+        let handoff = find_or_create_handoff(request, record, handoff);
+        record.checkpoint.handoff = handoff.as_ref().ok().map(|handoff| handoff.file.clone());
+        placed = Some(handoff);
+    });
+    let placed = match (placed, recorded) {
+        // A record that could not be written does not matter: the next event finds the handoff by what it says.
+        (Some(placed), _) => placed,
+        // A checkpoint is written even if the lock is not available.
+        (None, _) => {
+            let record = sessions::load(request.project, request.session_id);
+            find_or_create_handoff(request, &record, handoff)
+        }
+    };
+    match placed? {
+        PlacedHandoff { file, text: Some(text) } => Ok((file, text)),
+        PlacedHandoff { file, text: None } => renew_handoff(request, handoff, file),
+    }
+}
+
+/// The handoff of a session, relative to the project.
+struct PlacedHandoff {
+    file: String,
+    /// What was just written; `None` if the file was there already.
+    text: Option<String>,
+}
+
+fn find_or_create_handoff(
+    request: &Request<'_>,
+    record: &SessionRecord,
+    handoff: &Handoff,
+) -> Result<PlacedHandoff, StoreError> {
+    let known = recorded_handoff(request.project, record)
+        .or_else(|| unrecorded_handoff(request.project, request.session_id));
+    if let Some(file) = known {
+        return Ok(PlacedHandoff { file, text: None });
+    }
+    let text = handoff::document(handoff, &request.notes, request.settings.handoff_bytes);
     let stem = clock::wall_clock(clock::now());
     let mut number = 1;
     loop {
@@ -186,10 +226,46 @@ fn write_handoff(
         let path = request.project.handoffs().join(name);
         // Never over another session's handoff: two may checkpoint in the same second.
         if disk::create_new(&path, text.as_bytes())? {
-            return Ok((request.project.relative(&path), Notes::parse(&text)));
+            return Ok(PlacedHandoff { file: request.project.relative(&path), text: Some(text) });
         }
         number += 1;
     }
+}
+
+/// The handoff that a record names, if it is there.
+fn recorded_handoff(project: &Project, record: &SessionRecord) -> Option<String> {
+    record.checkpoint.handoff.clone().filter(|file| disk::is_file(&project.root().join(file)))
+}
+
+/// So many of the newest handoffs are looked into for one that no record names.
+const MAX_HANDOFFS_SEARCHED: usize = 64;
+
+/// The handoff that says it is this session's: an event that was killed, or that the disk refused something, has written it and
+/// not its name into the record.
+fn unrecorded_handoff(project: &Project, session_id: &SessionId) -> Option<String> {
+    let mut names = records::handoffs(project);
+    names.sort_unstable_by(|one, other| other.cmp(one));
+    let paths = names.into_iter().take(MAX_HANDOFFS_SEARCHED).map(|name| project.handoffs().join(name));
+    let is_of_session = |path: &PathBuf| {
+        let text = if disk::is_link(path) { None } else { disk::read_text(path).ok().flatten() };
+        text.is_some_and(|text| HandoffSummary::parse(&text).session_id == *session_id)
+    };
+    paths.into_iter().find(is_of_session).map(|path| project.relative(&path))
+}
+
+fn renew_handoff(
+    request: &Request<'_>,
+    handoff: &Handoff,
+    file: String,
+) -> Result<(String, String), StoreError> {
+    let path = request.project.root().join(&file);
+    let limit = request.settings.handoff_bytes;
+    let text = match disk::read_text(&path).ok().flatten() {
+        Some(old) => handoff::renewed(handoff, &request.notes, &old, limit),
+        None => handoff::document(handoff, &request.notes, limit),
+    };
+    disk::replace(&path, text.as_bytes(), Durability::Durable)?;
+    Ok((file, text))
 }
 
 fn commit(request: &Request<'_>, handoff: &Handoff, file: &str, notes: &Notes) -> Result<(), StoreError> {

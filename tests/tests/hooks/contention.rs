@@ -56,6 +56,17 @@ impl Scene {
         if self.in_run { launch.env("PLIMSOLL_RUN_ID", RUN) } else { launch }
     }
 
+    /// The client is about to compact.
+    fn compaction(&self, session: &str) -> Launch {
+        let event = json!({
+            "session_id": session, "transcript_path": self.transcript(session), "cwd": self.world.project(),
+            "hook_event_name": "PreCompact", "trigger": "auto",
+        });
+        let launch = self.world.hook("plimsoll-pre-compact", &event);
+        let launch = launch.env("CLAUDE_PROJECT_DIR", self.world.project().display().to_string());
+        if self.in_run { launch.env("PLIMSOLL_RUN_ID", RUN) } else { launch }
+    }
+
     fn at_once(&self, sessions: &[&str]) -> Vec<Finished> {
         let running: Vec<Running> = sessions.iter().map(|session| self.monitor(session).spawn()).collect();
         running.into_iter().map(|running| running.wait(Duration::from_secs(30))).collect()
@@ -146,6 +157,24 @@ fn twenty_monitors_of_an_ordinary_session_advise_once_a_level_and_end_nothing() 
 }
 
 #[test]
+fn sixty_checkpoints_of_one_session_at_once_have_one_handoff() {
+    for in_run in [true, false] {
+        let scene = Scene::new(in_run);
+        scene.answers("session-1", 870_000);
+        let running: Vec<Running> = (0..60).map(|_| scene.compaction("session-1").spawn()).collect();
+        let finished: Vec<Finished> =
+            running.into_iter().map(|running| running.wait(Duration::from_secs(60))).collect();
+        assert!(finished.iter().all(|finished| finished.code == Some(0)), "{finished:?}");
+        let handoffs = scene.handoffs();
+        assert_eq!(handoffs.len(), 1, "{handoffs:?}");
+        let name = scene.world.path(&handoffs[0]).display().to_string();
+        let recorded = scene.record("session-1")["handoff"].as_str().expect("a handoff").to_owned();
+        assert!(name.ends_with(&recorded), "{recorded} {name}");
+        assert_eq!(scene.drafts(), Vec::<String>::new());
+    }
+}
+
+#[test]
 fn twenty_sessions_at_once_keep_to_themselves() {
     let scene = Scene::new(false);
     let sessions: Vec<String> = (0..AT_ONCE).map(|number| format!("session-{number}")).collect();
@@ -200,7 +229,7 @@ fn what_killed_monitors_left_is_finished_by_the_next_event() {
         assert!(!events(&journal(&scene.world), "checkpoint").is_empty(), "whole lines only");
         let killed = finished.iter().filter(|finished| finished.signal == Some(9)).count();
         assert!(scene.drafts().len() <= killed, "round {round}: {:?}", scene.drafts());
-        assert!(scene.handoffs().len() <= 1 + killed, "round {round}: {:?}", scene.handoffs());
+        assert_eq!(scene.handoffs().len(), 1, "round {round}: {:?}", scene.handoffs());
     }
     println!("claims left by killed hooks: {orphans} of 12 rounds");
 }

@@ -37,6 +37,7 @@ pub fn faults(stage: &Stage, mended: bool) -> Vec<String> {
             report => Some(format!("the turn log of {id}: {report:?}")),
         }));
         faults.extend(unnamed_handoff(stage));
+        faults.extend(second_handoff(stage));
     }
     match (plimsoll_store::memory::load(&project), plimsoll_store::memory::history(&project)) {
         (Ok(memory), Ok(changes)) => {
@@ -68,6 +69,13 @@ fn unnamed_handoff(stage: &Stage) -> Option<String> {
     let checkpoint = &state["context_checkpoint"];
     let file = checkpoint["handoff_file"].as_str().filter(|file| !file.is_empty())?;
     (!stage.world.exists(file)).then(|| format!("there is no {file}: {checkpoint}"))
+}
+
+/// A session has one handoff, and each scenario has one session.
+fn second_handoff(stage: &Stage) -> Option<String> {
+    let is_handoff = |name: &String| name.contains("/handoffs/") && name.ends_with(".md");
+    let handoffs: Vec<String> = files(stage).into_keys().filter(is_handoff).collect();
+    (handoffs.len() > 1).then(|| format!("one session has several handoffs: {handoffs:?}"))
 }
 
 /// Drafts that lie about.
