@@ -99,6 +99,73 @@ fn the_second_ctrl_c_ends_the_client_of_a_run_that_cannot_read_its_state() {
     }
 }
 
+/// What an agent may do to the folder with our files.
+fn spoil_folder(world: &World, how: &str) {
+    let folder = world.path(".claude");
+    let moved = world.home().join("moved");
+    std::fs::rename(&folder, &moved).unwrap();
+    let name = folder.display().to_string();
+    match how {
+        "a file" => std::fs::write(&folder, "mine").unwrap(),
+        "a pipe" => drop(world.command("mkfifo", &[&name]).run().expect_success()),
+        "a link that leads out" => std::os::unix::fs::symlink(&moved, &folder).unwrap(),
+        "nothing" => {}
+        how => panic!("{how}"),
+    }
+}
+
+const SPOILED: [&str; 4] = ["a file", "a pipe", "a link that leads out", "nothing"];
+
+/// Runs a check for everything that may become of the folder, at the same time.
+fn in_each_spoiled_folder(check: impl Fn(&str) + Sync) {
+    std::thread::scope(|scope| {
+        for how in SPOILED {
+            scope.spawn(|| check(how));
+        }
+    });
+}
+
+#[test]
+fn the_deadline_ends_a_run_whatever_becomes_of_its_folder() {
+    in_each_spoiled_folder(|how| {
+        let mut world = world(ITEMS);
+        let _model = start(&mut world, |_| Step::bash(LONG));
+        let running = begin(&world, &["--deadline", "15s"]);
+        world.wait_until(|| world.exists("at-work"), "a client at work");
+        let client = client_pid(&world).unwrap();
+        spoil_folder(&world, how);
+        let finished = running.wait(2 * SOON);
+        assert_eq!(finished.code, Some(3), "{how}: {finished:?}");
+        assert!(!is_alive(client), "{how}: the client works on; {finished:?}");
+        assert!(finished.stdout.contains("RALPH_STOP|deadline|"), "{how}: {finished:?}");
+    });
+}
+
+#[test]
+fn signals_end_a_run_whatever_becomes_of_its_folder() {
+    in_each_spoiled_folder(|how| {
+        for is_terminated in [true, false] {
+            let mut world = world(ITEMS);
+            let _model = start(&mut world, |_| Step::bash(LONG));
+            let mut running = begin(&world, &[]);
+            world.wait_until(|| world.exists("at-work"), "a client at work");
+            let client = client_pid(&world).unwrap();
+            spoil_folder(&world, how);
+            std::thread::sleep(Duration::from_secs(1));
+            if is_terminated {
+                running.terminate();
+            } else {
+                running.interrupt();
+                std::thread::sleep(Duration::from_millis(200));
+                running.interrupt();
+            }
+            let finished = running.wait(SOON);
+            assert_eq!(finished.code, Some(130), "{how}: {finished:?}");
+            assert!(!is_alive(client), "{how}: the client works on; {finished:?}");
+        }
+    });
+}
+
 /// Takes all the room that a pipe has, so that whoever writes next waits.
 fn fill(pipe: &Path) -> std::fs::File {
     let open = std::fs::OpenOptions::new().read(true).write(true).custom_flags(O_NONBLOCK).open(pipe);

@@ -129,7 +129,7 @@ impl Runner<'_> {
 
 /// Ends the run at its deadline, unless it was ended meanwhile: a cancelled run stays cancelled. Returns the resulting
 /// state.
-fn take_deadline(
+pub(super) fn take_deadline(
     project: &Project,
     run_id: &RunId,
     verdict: &Verdict,

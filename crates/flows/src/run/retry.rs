@@ -2,13 +2,14 @@
 //! passes must not end the run; one that lasts leaves the run paused, with the reason, and no client at work.
 
 use super::{Progress, RunError, Runner};
-use crate::run::apply_verdict::INTERRUPTED;
+use crate::run::apply_verdict::{INTERRUPTED, take_deadline};
 use crate::run::lifecycle::StartError;
 use crate::run::notify::notify;
-use plimsoll_domain::Verdict;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::verdict::PauseKind;
-use plimsoll_store::{Durability, StoreError, journal, state_file};
+use plimsoll_domain::{Status, Timestamp, Verdict};
+use plimsoll_policy::bounds;
+use plimsoll_store::{Durability, StoreError, clock, journal, state_file};
 use std::time::{Duration, Instant};
 
 /// With the backoff of a pause these are about six minutes.
@@ -17,6 +18,8 @@ const MOST_TRIES: u32 = 7;
 const MOST_TRIES_AT_WORK: u32 = 18;
 /// A fault that comes this long after the previous one is a new one. Longer than the longest backoff.
 const APART: Duration = Duration::from_secs(10 * 60);
+/// Once the deadline has passed, a fault at the end of the last session may still pass: about nine seconds.
+const MAX_TRIES_PAST_DEADLINE: u32 = 2;
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 impl RunError {
@@ -66,6 +69,12 @@ impl Runner<'_> {
             self.watcher.tell(&Progress::Note(error.to_string()));
             return Ok(Some(INTERRUPTED));
         }
+        if self.watchdog.has_seen_client()
+            && tries > MAX_TRIES_PAST_DEADLINE
+            && let Some(deadline) = self.passed_deadline()
+        {
+            return Ok(Some(self.leave_at_deadline(&error, &deadline)));
+        }
         let is_at_work = self.watchdog.has_client_at_work();
         let most = if is_at_work { MOST_TRIES_AT_WORK } else { MOST_TRIES };
         let is_worth_it = error.may_pass() || is_at_work && error.may_be_outlasted();
@@ -78,13 +87,41 @@ impl Runner<'_> {
         self.watcher.tell(&Progress::Fault { error: error.to_string(), seconds: backoff.as_secs() });
         self.note_fault(&error, "tries again");
         let started = Instant::now();
+        let is_past_deadline = self.passed_deadline().is_some();
         while started.elapsed() < backoff && !self.is_asked_to_leave() && !self.is_cancelled() {
             if is_at_work && !self.watchdog.has_client_at_work() {
+                break;
+            }
+            // The next round ends the client, or finds that it cannot.
+            if !is_past_deadline && self.passed_deadline().is_some() {
                 break;
             }
             std::thread::sleep(LOOK_INTERVAL);
         }
         Ok(None)
+    }
+
+    /// The run's deadline, if it has passed. It is taken from the state that was read last: the file may be the fault.
+    fn passed_deadline(&self) -> Option<Timestamp> {
+        bounds::passed(&self.last, &clock::stamp(clock::now())).cloned()
+    }
+
+    /// Ends the run at its deadline although its state cannot be read or written, and returns the exit code. What could not be
+    /// written is done by the next `--resume`.
+    fn leave_at_deadline(&mut self, error: &RunError, deadline: &Timestamp) -> u8 {
+        self.watchdog.end_client();
+        let reason = format!("the deadline was {deadline}");
+        let verdict = Verdict::Stop { status: Status::Deadline, reason };
+        self.note_fault(error, "ended at the deadline");
+        let ended = take_deadline(self.project, &self.run_id, &verdict);
+        match ended {
+            Ok(Some(state)) => self.last = state,
+            _ => self.last.lifecycle.stop(Status::Deadline, &verdict, clock::stamp(clock::now())),
+        }
+        self.watcher.tell(&Progress::Note(error.to_string()));
+        self.watcher.tell(&Progress::Judged { state: &self.last, verdict: &verdict });
+        notify(self.project, &self.last, &verdict);
+        Status::Deadline.exit_code()
     }
 
     /// After one Ctrl-C a session at work may finish; after two it may not.
