@@ -2,9 +2,9 @@
 //!
 //! What it promises: below a registered root ([`register`]) no link leads out, also none that is made while we look;
 //! only plain files are opened, no device, pipe or socket, and nothing waits for one; what is written goes through a
-//! draft that nobody could have put there. A path below no root is the user's own: its links are followed, plain
-//! files alone are opened there, too. What it does not promise: a second name (hard link) of a file outside looks
-//! like any other file.
+//! draft that nobody could have put there, or into a file that has no second name (hard link): that name may lie outside. A path
+//! below no root is the user's own: its links are followed, plain files alone are opened there, too. What it does not promise: a
+//! second name of a file outside is read like any other file. It is also replaced like one, which leaves the file outside alone.
 //!
 //! On Linux one call (`openat2`) does the walk where no link is on the way; where one is, or there is no such call, we walk by
 //! ourselves ([`walk`]).
@@ -65,6 +65,8 @@ pub(crate) enum Refused {
     Lost(Lost),
     /// No plain file is there.
     NotAFile,
+    /// The file has other names, perhaps outside, and was to be written in place.
+    HardLinked,
 }
 
 impl From<Lost> for Refused {
@@ -100,6 +102,7 @@ impl Refused {
         let system = |error: Errno| io(doing, path)(error.into());
         match self {
             Refused::NotAFile => StoreError::NotAFile { path: path.to_owned() },
+            Refused::HardLinked => StoreError::HardLinked { path: path.to_owned() },
             Refused::Lost(Lost::System(error)) => system(error),
             Refused::Lost(Lost::Missing) => system(Errno::NOENT),
             Refused::Lost(Lost::NotAFolder) => system(Errno::NOTDIR),
@@ -148,6 +151,10 @@ pub(crate) fn open(path: &Path, how: OFlags) -> Result<Opened, Refused> {
     };
     let is_new = how.contains(OFlags::CREATE | OFlags::EXCL);
     let stat = if is_new { None } else { Some(stat_of_file(&opened)?) };
+    // Locks, too: whoever holds one on a file outside holds up its owner.
+    if below.is_some() && writes(how) && stat.is_some_and(|stat| stat.st_nlink > 1) {
+        return Err(Refused::HardLinked);
+    }
     Ok(Opened { file: File::from(opened), stat, is_below_a_root: below.is_some() })
 }
 

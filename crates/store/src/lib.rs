@@ -110,6 +110,12 @@ pub enum StoreError {
         /// The path.
         path: PathBuf,
     },
+    /// A file of a project that was to be written in place has other names.
+    #[error("{path} is not written: it is one of several hard links to the same file")]
+    HardLinked {
+        /// The path.
+        path: PathBuf,
+    },
     /// A link on the way leads out of the project.
     #[error("{path} leads out of the project: {link} is a link to {target}")]
     LeadsOut {
@@ -153,6 +159,7 @@ impl StoreError {
             StoreError::Settings { .. } => "correct the file; until then all of it is ignored",
             StoreError::NoHome { .. } => "set HOME, or run `plimsoll init --local` in the project",
             StoreError::NotAFile { .. } => "replace it by a plain file",
+            StoreError::HardLinked { .. } => "replace it by a copy: cp FILE COPY && mv COPY FILE",
             StoreError::LeadsOut { .. } | StoreError::Linked { .. } => "replace the link by the file itself",
             StoreError::TooLarge { .. } => "check the file, and move it away",
         }

@@ -44,6 +44,34 @@ fn all_are_refused(path: &Path) {
 }
 
 #[test]
+fn no_file_is_written_through_a_second_name() {
+    let (folder, project) = world();
+    let secret = folder.path().join("outside/secret");
+    for name in [".claude/plimsoll/journal.jsonl", "docs/plan.md", ".git/hooks/log"] {
+        let path = project.join(name);
+        fs::hard_link(&secret, &path).unwrap();
+        for (deed, outcome) in [
+            ("append", disk::append(&path, b"ours")),
+            ("append_line", disk::append_line(&path, "ours")),
+            ("cut", disk::cut(&path, 0)),
+            ("lock", crate::lock::acquire(&path, std::time::Duration::ZERO).map(drop)),
+        ] {
+            assert!(matches!(outcome, Err(StoreError::HardLinked { .. })), "{deed} {name}: {outcome:?}");
+        }
+        // A file that is replaced gets one name, and is written from then on.
+        disk::replace(&path, b"ours\n", Durability::Lazy).unwrap();
+        disk::append_line(&path, "more").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"ours\nmore\n");
+        assert_eq!(fs::read(&secret).unwrap(), b"secret");
+    }
+    // Outside of projects the user's own links are followed, these, too.
+    let second = folder.path().join("outside/second");
+    fs::hard_link(&secret, &second).unwrap();
+    disk::append(&second, b"!").unwrap();
+    assert_eq!(fs::read(&secret).unwrap(), b"secret!");
+}
+
+#[test]
 fn no_link_leads_out_of_a_project() {
     let (folder, project) = world();
     let outside = folder.path().join("outside");

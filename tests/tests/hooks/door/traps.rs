@@ -16,6 +16,7 @@ const HUGE: u64 = 100 * 1024 * 1024;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Trap {
     LinkToFile,
+    HardLink,
     LinkToMissing,
     LinkToFolder,
     Pipe,
@@ -31,6 +32,8 @@ pub(crate) fn outside(world: &World) -> PathBuf {
         fs::create_dir_all(folder.join("folder/info")).unwrap();
         fs::write(folder.join("file"), format!("{SECRET}\n- [ ] {SECRET}\n")).unwrap();
         fs::write(folder.join("folder/file"), SECRET).unwrap();
+        // What a hard link shows is in the project, whoever made it: only what is written matters.
+        fs::write(folder.join("plain"), "a file outside\n").unwrap();
     }
     folder
 }
@@ -42,6 +45,7 @@ impl Trap {
         fs::create_dir_all(at.parent().unwrap()).unwrap();
         match self {
             Trap::LinkToFile => symlink(outside.join("file"), &at).unwrap(),
+            Trap::HardLink => fs::hard_link(outside.join("plain"), &at).unwrap(),
             Trap::LinkToMissing => symlink(outside.join("missing"), &at).unwrap(),
             Trap::LinkToFolder => symlink(outside.join("folder"), &at).unwrap(),
             Trap::LinkToZero => symlink(zero(world), &at).unwrap(),
