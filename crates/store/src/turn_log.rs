@@ -9,6 +9,7 @@ mod draft;
 mod entry;
 mod erase;
 mod head;
+mod interrupted;
 mod loose;
 mod packed;
 mod pending;
@@ -19,6 +20,7 @@ mod writer;
 
 pub use entry::NewRecord;
 pub use head::{Head, NotedMemory, Stream, Unsynced};
+pub use interrupted::ErasureRequest;
 use plimsoll_domain::SessionId;
 use plimsoll_domain::log_line::LogLine;
 pub use reader::{Backwards, Forwards, LineStart, RawLine};

@@ -1,10 +1,12 @@
 //! `plimsoll turns erase --secrets`: what older logs hold is found, named by kind and place, and gone from the log, its
 //! large pieces, its torn end and what waits; the chain holds, and nothing else is lost.
 
+use crate::crash_points::stage::{Play, Stage};
+use crate::crash_points::trace;
 use plimsoll_domain::SessionId;
 use plimsoll_domain::log_line::RecordKind;
 use plimsoll_domain::turn::record::encode_fields;
-use plimsoll_store::turn_log::NewRecord;
+use plimsoll_store::turn_log::{ErasureRequest, NewRecord};
 use plimsoll_store::{Project, TurnLog};
 use plimsoll_testkit::world::{Finished, World};
 use serde_json::{Value, json};
@@ -172,4 +174,99 @@ fn a_line_that_is_no_record_is_left_as_evidence_and_named() {
     assert_eq!(finished.code, Some(1), "{finished:?}");
     assert!(finished.stderr.contains("1 line of a log cannot be read") && !finished.stderr.contains("ghp_"));
     assert!(world.read(&log).contains(&token("s")), "nothing is changed there");
+}
+
+/// Kills an erasure before each of its changes, and refuses it each of them. Afterwards the log is as before, or `verify` prints
+/// the command that finishes the erasure; then the log is whole, and what was to go is nowhere.
+fn interrupt_everywhere(world: World, arguments: &[&str], is_gone: impl Fn(&World) -> bool) {
+    let stage = Stage::new(world);
+    let play = Play::command(arguments);
+    stage.keep();
+    let (finished, kills) = trace::kill_points(&stage, &play);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(is_gone(&stage.world), "nothing was erased: {finished:?}");
+    stage.put_back();
+    let refusals = trace::error_points(&stage, &play);
+    let mut unfinished = 0;
+    let all = kills.iter().map(|point| (point, true)).chain(refusals.iter().map(|point| (point, false)));
+    for (point, is_kill) in all {
+        stage.put_back();
+        let interrupted = match is_kill {
+            true => trace::killed(&stage, &play, point),
+            false => trace::refused(&stage, &play, point, true),
+        };
+        let place = format!("{point}: {interrupted:?}");
+        let verified = turns(&stage.world, &["verify"]);
+        assert!(!verified.stdout.contains("NOT WHOLE"), "{place} {verified:?}");
+        let commands: Vec<Vec<String>> = verified
+            .stdout
+            .lines()
+            .filter_map(|line| line.strip_prefix("  plimsoll "))
+            .map(|line| line.split(' ').map(str::to_owned).collect())
+            .collect();
+        if verified.code == Some(0) {
+            assert!(commands.is_empty(), "{place} {verified:?}");
+            // Nothing had begun, or all was done.
+            continue;
+        }
+        unfinished += 1;
+        assert!(!commands.is_empty(), "{place} {verified:?}");
+        for command in &commands {
+            let command: Vec<&str> = command.iter().map(String::as_str).collect();
+            stage.world.plimsoll(&command).run().expect_success();
+        }
+        assert!(is_gone(&stage.world), "{place}");
+        let verified = turns(&stage.world, &["verify"]);
+        assert_eq!(verified.code, Some(0), "{place} {verified:?}");
+    }
+    assert!(unfinished * 2 > kills.len(), "{unfinished} of {} and {}", kills.len(), refusals.len());
+}
+
+#[test]
+fn an_interrupted_erasure_of_secrets_is_named_and_finished() {
+    interrupt_everywhere(leaky(), &["turns", "erase", "--secrets"], |world| held(world).is_empty());
+}
+
+#[test]
+fn an_interrupted_erasure_in_a_packed_log_is_named_and_finished() {
+    let world = leaky();
+    for session in [SESSION, "only-waiting"] {
+        let log = TurnLog::of(&Project::at(&world.project()), &SessionId::from(session)).unwrap();
+        log.pack(Duration::from_secs(5)).unwrap();
+    }
+    // Nothing that is read, compressed or not, holds one.
+    interrupt_everywhere(world, &["turns", "erase", "--secrets"], |world| {
+        let found = turns(world, &["erase", "--secrets", "--dry-run"]).expect_success().stdout;
+        found == "Nothing in the turn log looks like a secret.\n"
+    });
+}
+
+#[test]
+fn an_interrupted_erasure_of_a_turn_is_named_and_finished() {
+    let is_gone = |world: &World| {
+        let mut found = Vec::new();
+        holders(&world.path(TURNS), &token("a"), &mut found);
+        found.is_empty()
+    };
+    interrupt_everywhere(leaky(), &["turns", "erase", "leaky:1"], is_gone);
+}
+
+#[test]
+fn two_interrupted_erasures_are_both_named() {
+    let world = leaky();
+    let project = Project::at(&world.project());
+    let records = [(SESSION.to_owned(), [3].into())].into();
+    let one = ErasureRequest { records, ..ErasureRequest::default() };
+    let session = Some("it's".to_owned());
+    let other = ErasureRequest { secrets: true, session, ..ErasureRequest::default() };
+    for request in [&one, &other, &one] {
+        request.begin(&project).unwrap();
+    }
+    let verified = turns(&world, &["verify"]);
+    let commands = "  plimsoll turns erase --secrets --session 'it'\\''s'\n  plimsoll turns erase --session leaky record:3\n";
+    assert!(verified.code == Some(1) && verified.stdout.ends_with(commands), "{verified:?}");
+    turns(&world, &["erase", "--secrets"]).expect_success();
+    assert_eq!(ErasureRequest::interrupted(&project), [one]);
+    turns(&world, &["erase", "--session", SESSION, "record:3"]).expect_success();
+    turns(&world, &["verify"]).expect_success();
 }

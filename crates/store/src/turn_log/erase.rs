@@ -12,15 +12,33 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The records that an erasure takes away.
+struct Erasable {
+    requested: BTreeSet<u64>,
+    /// An earlier erasure speaks of them, and they still have their contents.
+    unfinished: BTreeSet<u64>,
+}
+
+/// The records of which a record of an erasure speaks: only earlier ones, whatever it says.
+pub(super) fn erased_by(erasure: &LogLine<'_>) -> Vec<u64> {
+    let fields: serde_json::Value = serde_json::from_str(erasure.content).unwrap_or_default();
+    let seqs = fields["seqs"].as_array().into_iter().flatten().filter_map(serde_json::Value::as_u64);
+    seqs.filter(|seq| *seq < erasure.header.seq).collect()
+}
+
 impl TurnLog {
-    /// Takes the contents of these records away; answers how many there were. Their numbers, times and links stay.
+    /// Takes the contents of these records away, and of those of which an erasure speaks that was interrupted; answers how many
+    /// there were. Their numbers, times and links stay.
     pub fn erase(&self, seqs: &BTreeSet<u64>, timeout: Duration) -> Result<usize, StoreError> {
         let mut writer = self.write(timeout)?;
-        let seqs = &self.erasable(seqs)?;
+        let Erasable { requested, unfinished } = self.erasable(seqs)?;
+        let seqs = &requested.union(&unfinished).copied().collect::<BTreeSet<u64>>();
         if seqs.is_empty() {
             return Ok(0);
         }
-        writer.append(&[NewRecord::event(RecordKind::Erase, &json!({"seqs": seqs}))])?;
+        if !requested.is_subset(&unfinished) {
+            writer.append(&[NewRecord::event(RecordKind::Erase, &json!({"seqs": requested}))])?;
+        }
         // What a turn held is in the head, too.
         writer.note_memory(None);
         // Whatever happens from here on, the log says what was meant to go. The lock is kept to the end.
@@ -39,14 +57,25 @@ impl TurnLog {
     }
 
     /// Those that are there: a later record must not be born erased, and what says that others went stays.
-    fn erasable(&self, seqs: &BTreeSet<u64>) -> Result<BTreeSet<u64>, StoreError> {
-        let mut found = BTreeSet::new();
+    fn erasable(&self, seqs: &BTreeSet<u64>) -> Result<Erasable, StoreError> {
+        let (mut found, mut whole, mut announced) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for line in self.forwards()? {
             let line = line?;
-            let header = LogLine::parse(&line.bytes).map(|parsed| parsed.header);
-            found.extend(header.filter(|header| header.kind != RecordKind::Erase).map(|header| header.seq));
+            let Some(parsed) = LogLine::parse(&line.bytes) else { continue };
+            let seq = parsed.header.seq;
+            if parsed.header.kind == RecordKind::Erase {
+                announced.extend(erased_by(&parsed));
+                continue;
+            }
+            found.insert(seq);
+            if !parsed.is_erased() {
+                whole.insert(seq);
+            }
         }
-        Ok(found.intersection(seqs).copied().collect())
+        Ok(Erasable {
+            requested: found.intersection(seqs).copied().collect(),
+            unfinished: whole.intersection(&announced).copied().collect(),
+        })
     }
 
     /// What a rewriting or packing that was killed has left: it contains what others erase.

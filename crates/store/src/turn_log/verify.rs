@@ -1,5 +1,6 @@
 //! Is the log what was written? Tamper-evident, not tamper-proof: who can write the files can write them all again.
 
+use super::erase::erased_by;
 use super::{Head, TurnLog};
 use crate::StoreError;
 use plimsoll_domain::digest::sha256;
@@ -29,6 +30,8 @@ pub struct Report {
     pub turns: u64,
     /// Erased contents.
     pub erased: u64,
+    /// Records that an interrupted erasure has left as they were.
+    pub unfinished: usize,
     /// What is to be said.
     pub findings: Vec<Finding>,
 }
@@ -37,6 +40,12 @@ impl Report {
     /// True if nothing is wrong.
     pub fn is_whole(&self) -> bool {
         self.findings.iter().all(|finding| !finding.is_bad)
+    }
+
+    /// True if nothing is wrong but that an erasure was interrupted.
+    pub fn is_only_unfinished(&self) -> bool {
+        self.unfinished > 0
+            && self.findings.iter().filter(|finding| finding.is_bad).count() == self.unfinished
     }
 }
 
@@ -142,8 +151,7 @@ impl Check<'_> {
         let fields: serde_json::Value = serde_json::from_str(parsed.content).unwrap_or_default();
         match parsed.header.kind {
             RecordKind::Erase => {
-                let seqs = fields["seqs"].as_array().into_iter().flatten();
-                self.erasures.extend(seqs.filter_map(serde_json::Value::as_u64));
+                self.erasures.extend(erased_by(parsed));
             }
             RecordKind::Repair => {
                 let words = match (fields["lost_from"].as_u64(), fields["torn_bytes"].as_u64()) {
@@ -172,9 +180,12 @@ impl Check<'_> {
                 self.say(*line, Some(*seq), true, "erased, but no erasure was recorded".to_owned());
             }
         }
-        let last = self.seq;
-        for seq in erasures.iter().filter(|seq| !erased.contains_key(seq) && **seq <= last) {
-            let what = "its erasure was recorded and not finished: erase it again".to_owned();
+        for seq in erasures.iter().filter(|seq| !erased.contains_key(seq)) {
+            self.report.unfinished += 1;
+            let what = format!(
+                "its erasure was interrupted, and is not finished: plimsoll turns erase --session {} record:{seq}",
+                self.log.session_id
+            );
             self.say(0, Some(*seq), true, what);
         }
         let Some(head) = Head::load(&self.log.head_path()) else { return };

@@ -9,5 +9,5 @@ mod remains;
 mod scenario;
 pub(crate) mod scenes;
 pub(crate) mod stage;
-mod trace;
+pub(crate) mod trace;
 mod trouble;

@@ -8,6 +8,7 @@ use clap::Args;
 use plimsoll_domain::text::counted;
 use plimsoll_flows::turns::find;
 use plimsoll_store::Project;
+use plimsoll_store::turn_log::ErasureRequest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -59,10 +60,14 @@ pub(super) fn erase(project: &Project, arguments: &EraseArguments) -> Result<Exi
         say(NOTHING_ERASED);
         return Ok(ExitCode::SUCCESS);
     }
+    let records = wanted.iter().map(|(id, (_, seqs))| (id.clone(), seqs.clone())).collect();
+    let request = ErasureRequest { records, ..ErasureRequest::default() };
+    request.begin(project)?;
     let mut count = 0;
     for (log, seqs) in wanted.values() {
         count += log.erase(seqs, TIMEOUT)?;
     }
+    request.finish(project)?;
     say(format!("{} erased here permanently. {TRANSCRIPT}", counted(count, "record")));
     Ok(ExitCode::SUCCESS)
 }

@@ -6,8 +6,10 @@ use clap::Args;
 use plimsoll_domain::SessionId;
 use plimsoll_domain::text::counted;
 use plimsoll_flows::turns::Selection;
+use plimsoll_policy::todo_list::shell_word;
 use plimsoll_store::Project;
-use plimsoll_store::turn_log::{Finding, Report};
+use plimsoll_store::turn_log::{ErasureRequest, Finding, Report};
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 /// Which logs.
@@ -26,11 +28,36 @@ pub(super) fn verify(project: &Project, arguments: &VerifyArguments) -> Result<E
         is_whole &= report.is_whole();
         say(words(log.session_id(), &report));
     }
+    let interrupted = ErasureRequest::interrupted(project);
+    if !interrupted.is_empty() {
+        is_whole = false;
+        say("An erasure was interrupted, and is not finished. Repeat it:");
+        interrupted.iter().flat_map(commands_of).for_each(|command| say(format!("  {command}")));
+    }
     Ok(ExitCode::from(u8::from(!is_whole)))
 }
 
+/// The commands that repeat an erasure.
+fn commands_of(request: &ErasureRequest) -> Vec<String> {
+    const COMMAND: &str = "plimsoll turns erase";
+    let session = |id: &str| format!(" --session {}", shell_word(id));
+    if request.secrets {
+        let session = request.session.as_deref().map(session).unwrap_or_default();
+        return vec![format!("{COMMAND} --secrets{session}")];
+    }
+    let of_session = |(id, seqs): (&String, &BTreeSet<u64>)| {
+        let records: String = seqs.iter().map(|seq| format!(" record:{seq}")).collect();
+        format!("{COMMAND}{}{records}", session(id))
+    };
+    request.records.iter().map(of_session).collect()
+}
+
 fn words(session_id: &SessionId, report: &Report) -> String {
-    let verdict = if report.is_whole() { "whole" } else { "NOT WHOLE" };
+    let verdict = match () {
+        () if report.is_whole() => "whole",
+        () if report.is_only_unfinished() => "ERASURE NOT FINISHED",
+        () => "NOT WHOLE",
+    };
     let records = counted(usize::try_from(report.records).unwrap_or(usize::MAX), "record");
     let turns = counted(usize::try_from(report.turns).unwrap_or(usize::MAX), "turn");
     let erased = if report.erased > 0 { format!(", {} erased", report.erased) } else { String::new() };

@@ -8,7 +8,7 @@ use plimsoll_domain::log_line::{LogLine, RecordKind};
 use plimsoll_domain::text::counted;
 use plimsoll_domain::turn::record::blobs_of;
 use plimsoll_flows::turns::{self, Body, TurnsError};
-use plimsoll_store::turn_log::RawLine;
+use plimsoll_store::turn_log::{ErasureRequest, RawLine};
 use plimsoll_store::{Project, StoreError, TurnLog, disk};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -41,6 +41,13 @@ pub(super) fn erase(project: &Project, session: Option<&str>, is_dry: bool) -> R
             return Err(TurnsError::NoSession(beginning.to_owned()));
         }
     }
+    // A project without logs gets no folder for this.
+    let request =
+        ErasureRequest { secrets: true, session: session.map(str::to_owned), ..ErasureRequest::default() };
+    let request = Some(request).filter(|_| !is_dry && !logs.is_empty());
+    if let Some(request) = &request {
+        request.begin(project)?;
+    }
     let mut tally = Tally::default();
     for log in &logs {
         // What waits has no number yet, and would come into the log after it had been searched.
@@ -50,6 +57,9 @@ pub(super) fn erase(project: &Project, session: Option<&str>, is_dry: bool) -> R
             log.erase(&holding.seqs, TIMEOUT)?;
             holding.files.iter().try_for_each(|path| log.drop_loose(path, TIMEOUT))?;
         }
+    }
+    if let Some(request) = &request {
+        request.finish(project)?;
     }
     say(tally.words(is_dry));
     if tally.unreadable > 0 {
