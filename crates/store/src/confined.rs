@@ -9,12 +9,13 @@
 
 use crate::door::errno;
 use crate::door::walk::{Destination, Links, Lost, Walk};
+use crate::limited;
 use plimsoll_system::files::SEARCH;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RawMode};
 use rustix::io::Errno;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -157,7 +158,7 @@ fn replace(place: &Destination<'_>, bytes: &[u8], mode: Option<RawMode>) -> Resu
     // `fchmod`: from a mode that is given to `openat` the umask takes bits away.
     let kept = mode.map_or(Ok(()), |mode| rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & 0o7777)));
     let written = kept
-        .and_then(|()| File::from(file).write_all(bytes).map_err(|error| errno(&error)))
+        .and_then(|()| limited::write_all(&File::from(file), bytes).map_err(|error| errno(&error)))
         .and_then(|()| rustix::fs::renameat(place.folder(), &draft, place.folder(), name));
     if written.is_err() {
         let _ = rustix::fs::unlinkat(place.folder(), &draft, AtFlags::empty());

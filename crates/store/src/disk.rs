@@ -3,6 +3,7 @@
 
 use crate::door::{self, Last, Opened, Spot};
 pub use crate::plain::{DRAFT, Durability, canonical, resolve_link};
+use crate::limited::{self, LimitedFile};
 use crate::{StoreError, environment, hidden, io};
 use chrono::{DateTime, Utc};
 use plimsoll_system::files::{sync_all, sync_data};
@@ -10,7 +11,6 @@ use rustix::buffer::spare_capacity;
 use rustix::fs::{Dir, DirEntry, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::fs::{self, File};
-use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -85,8 +85,8 @@ pub fn create_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
 /// kill leaves a part of one. False if the name is taken.
 pub(crate) fn create_in_place(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
     match open_or_make(path, OFlags::WRONLY | OFlags::EXCL) {
-        Ok(Opened { mut file, .. }) => {
-            let written = file.write_all(bytes).map_err(io("write", path));
+        Ok(Opened { file, .. }) => {
+            let written = limited::write_all(&file, bytes).map_err(io("write", path));
             // On a full disk nobody wants the part.
             written.inspect_err(|_| drop(remove(path))).map(|()| true)
         }
@@ -97,15 +97,15 @@ pub(crate) fn create_in_place(path: &Path, bytes: &[u8]) -> Result<bool, StoreEr
 
 /// Adds whole bytes to the end of a file in one write, so that lines of several writers never mix.
 pub fn append(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let mut file = open_to_append(path)?;
-    file.write_all(bytes).map_err(io("append to", path))
+    let file = open_to_append(path)?;
+    limited::write_all(&file, bytes).map_err(io("append to", path))
 }
 
 /// Adds a line. A disk that was full may have taken half of the previous line: that one is ended first.
 pub fn append_line(path: &Path, line: &str) -> Result<(), StoreError> {
-    let mut opened = open_or_make(path, OFlags::RDWR | OFlags::APPEND)?;
+    let opened = open_or_make(path, OFlags::RDWR | OFlags::APPEND)?;
     let start = if ends_in_a_line(&opened) { "" } else { "\n" };
-    opened.file.write_all(format!("{start}{line}\n").as_bytes()).map_err(io("append to", path))
+    limited::write_all(&opened.file, format!("{start}{line}\n").as_bytes()).map_err(io("append to", path))
 }
 
 fn ends_in_a_line(opened: &Opened) -> bool {
@@ -191,12 +191,12 @@ pub fn append_rest(path: &Path, from: u64, copy: &Path) -> Result<(), StoreError
     if size <= from {
         return Ok(());
     }
-    let mut out = open_to_append(copy)?;
+    let out = open_to_append(copy)?;
     let (mut piece, mut at) = (vec![0; PIECE], from);
     while at < size {
         let step = usize::try_from(size - at).map_or(PIECE, |rest| rest.min(PIECE));
         file.read_exact_at(&mut piece[..step], at).map_err(io("read", path))?;
-        out.write_all(&piece[..step]).map_err(io("append to", copy))?;
+        limited::write_all(&out, &piece[..step]).map_err(io("append to", copy))?;
         at += step as u64;
     }
     Ok(())
@@ -218,8 +218,9 @@ pub fn copy_program(from: &Path, to: &Path) -> Result<(), StoreError> {
 
 fn copy_into(from: &Path, draft: &Path) -> Result<(), StoreError> {
     let mut source = open(from)?;
-    let mut made = open_or_make(draft, OFlags::WRONLY | OFlags::EXCL)?.file;
+    let mut made = LimitedFile(open_or_make(draft, OFlags::WRONLY | OFlags::EXCL)?.file);
     std::io::copy(&mut source, &mut made).map_err(io("write", draft))?;
+    let LimitedFile(made) = made;
     rustix::fs::fchmod(&made, Mode::from_raw_mode(0o755))
         .map_err(|error| io("write", draft)(error.into()))?;
     sync_all(made.as_fd()).map_err(|error| io("write", draft)(error.into()))
@@ -534,6 +535,7 @@ pub fn read_stdin(limit: u64) -> std::io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]

@@ -24,6 +24,7 @@ mod hidden;
 pub mod journal;
 pub mod layout;
 pub mod ledger;
+mod limited;
 pub mod lock;
 pub mod memory;
 pub mod outbox;

@@ -2,6 +2,7 @@
 
 use super::{Refused, errno, in_one_call, roots};
 use crate::Durability;
+use crate::limited;
 use crate::plain::{DRAFT, resolve_link};
 use plimsoll_system::files::{SEARCH, sync_all, sync_data};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawMode, RenameFlags, Stat};
@@ -9,7 +10,6 @@ use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
-use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -142,8 +142,8 @@ impl Spot {
     fn create_in_place(&self, bytes: &[u8]) -> Result<bool, Refused> {
         // Not in one step: here a kill may leave half a file.
         match self.new_file(&self.name, PRIVATE) {
-            Ok(mut file) => {
-                let written = file.write_all(bytes).and_then(|()| Ok(sync_data(file.as_fd())?));
+            Ok(file) => {
+                let written = limited::write_all(&file, bytes).and_then(|()| Ok(sync_data(file.as_fd())?));
                 // Whole or not at all.
                 let _ = written.as_ref().inspect_err(|_| drop(self.remove()));
                 written.map(|()| true).map_err(|error| errno(&error).into())
@@ -155,7 +155,7 @@ impl Spot {
 
     /// A file with these bytes under a name that cannot be guessed, in the same folder.
     fn draft(&self, bytes: &[u8], mode: RawMode, durability: Durability) -> Result<OsString, Refused> {
-        let (name, mut file) = loop {
+        let (name, file) = loop {
             let name = self.draft_name();
             match self.new_file(&name, mode) {
                 Err(Errno::EXIST) => {}
@@ -167,7 +167,7 @@ impl Spot {
             // that must not cost the write.
             let _ = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode));
         }
-        let written = file.write_all(bytes).and_then(|()| match durability {
+        let written = limited::write_all(&file, bytes).and_then(|()| match durability {
             Durability::Durable => Ok(sync_data(file.as_fd())?),
             Durability::Lazy => Ok(()),
         });

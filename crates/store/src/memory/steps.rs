@@ -7,11 +7,10 @@
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
 use crate::layout::below;
-use crate::{Project, disk};
+use crate::{Project, disk, limited};
 use plimsoll_domain::SessionId;
 use rustix::fs::OFlags;
 use std::fs::File;
-use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
@@ -65,9 +64,9 @@ pub(super) struct Next(File);
 
 impl Next {
     /// Counts an answer.
-    pub(super) fn add(mut self, session_id: &SessionId) {
+    pub(super) fn add(self, session_id: &SessionId) {
         // As in `add`.
-        let _ = self.0.write_all(&mark(session_id));
+        let _ = limited::write_all(&self.0, &mark(session_id));
     }
 }
 

@@ -1,9 +1,8 @@
 //! A file of a log that is written anew as a whole, too large for memory: under another name, then in its place.
-#![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
+use crate::limited::LimitedFile;
 use crate::{StoreError, disk, io};
 use plimsoll_system::files::sync_all;
-use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::BufWriter;
 use std::os::fd::AsFd;
@@ -20,12 +19,12 @@ pub(super) fn of(path: &Path) -> PathBuf {
 /// Gives a draft its name, with the time at which its content was written, where that was earlier. It is on the disk before: a
 /// power cut finds the whole of it, or the file that it stands for.
 pub(super) fn put_in_place(
-    out: BufWriter<File>,
+    out: BufWriter<LimitedFile>,
     draft: &Path,
     path: &Path,
     written_at: Option<SystemTime>,
 ) -> Result<(), StoreError> {
-    let file = out.into_inner().map_err(|error| io("write", draft)(error.into_error()))?;
+    let LimitedFile(file) = out.into_inner().map_err(|error| io("write", draft)(error.into_error()))?;
     if let Some(moment) = written_at {
         file.set_modified(moment).map_err(io("write", draft))?;
     }

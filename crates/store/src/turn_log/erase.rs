@@ -3,6 +3,7 @@
 
 use super::packed::{packed, plain_name};
 use super::{NewRecord, TurnLog, draft};
+use crate::limited::LimitedFile;
 use crate::{StoreError, disk, io};
 use plimsoll_domain::log_line::{LogLine, RecordKind, erased};
 use plimsoll_domain::turn::record::blobs_of;
@@ -91,7 +92,7 @@ impl TurnLog {
         let draft = draft::of(&path);
         let mut count = 0;
         let mut gone = BTreeSet::new();
-        let mut out = BufWriter::new(disk::open_to_append(&draft)?);
+        let mut out = BufWriter::new(LimitedFile(disk::open_to_append(&draft)?));
         for line in self.forwards()? {
             let line = line?;
             let target = LogLine::parse(&line.bytes).filter(|parsed| {

@@ -7,6 +7,7 @@
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
 use super::{TurnLog, draft};
+use crate::limited::LimitedFile;
 use crate::{StoreError, disk, io, sessions};
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
@@ -114,7 +115,7 @@ fn unpack(path: &Path) -> Result<(), StoreError> {
     let from = packed(path);
     let draft = draft::of(path);
     let written = (|| {
-        let mut out = BufWriter::new(disk::open_to_append(&draft)?);
+        let mut out = BufWriter::new(LimitedFile(disk::open_to_append(&draft)?));
         expand(&from, &mut out)?;
         draft::put_in_place(out, &draft, path, disk::modified(&from))
     })();
@@ -136,7 +137,7 @@ fn pack(path: &Path) -> Result<u64, StoreError> {
     }
     let (to, draft) = (packed(path), draft::of(path));
     let written = (|| {
-        let mut out = BufWriter::new(disk::open_to_append(&draft)?);
+        let mut out = BufWriter::new(LimitedFile(disk::open_to_append(&draft)?));
         let smaller = compress(BufReader::new(file), &mut out, path)?;
         if smaller >= size || size > most_of(smaller) {
             return Ok(None);
@@ -177,10 +178,11 @@ fn expanded(from: &Path) -> Result<Option<(File, u64)>, StoreError> {
     if disk::size(from).is_none() {
         return Ok(None);
     }
-    let mut file = disk::scratch()?;
+    let mut file = LimitedFile(disk::scratch()?);
     if !expand(from, &mut BufWriter::new(&mut file))? {
         return Ok(None);
     }
+    let LimitedFile(mut file) = file;
     let size = file.stream_position().map_err(io("read", from))?;
     file.seek(SeekFrom::Start(0)).map_err(io("read", from))?;
     Ok(Some((file, size)))

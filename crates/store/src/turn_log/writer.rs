@@ -5,11 +5,11 @@ use super::blobs::KnownPieces;
 use super::head::MERGED;
 use super::{Head, NewRecord, NotedMemory, TurnLog, Unsynced, blobs, pending, repair};
 use crate::lock::Lock;
-use crate::{Durability, StoreError, disk, io};
+use crate::{Durability, StoreError, disk, io, limited};
 use plimsoll_domain::log_line::{Header, line};
 use plimsoll_system::files::sync_data;
 use std::fs::File;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::os::fd::AsFd;
 
 /// The one who may add.
@@ -98,7 +98,7 @@ impl Writer {
         written
     }
 
-    fn write_all(&mut self, mut file: &File, entries: &[NewRecord]) -> Result<(), StoreError> {
+    fn write_all(&mut self, file: &File, entries: &[NewRecord]) -> Result<(), StoreError> {
         let path = self.log.path();
         let mut lines = String::new();
         let pieces = entries.iter().flat_map(|entry| &entry.encoded.blobs);
@@ -110,7 +110,7 @@ impl Writer {
             lines.push_str(&text);
         }
         // In one write: what belongs together is there together.
-        file.write_all(lines.as_bytes()).map_err(io("append to", &path))?;
+        limited::write_all(file, lines.as_bytes()).map_err(io("append to", &path))?;
         // An agent's `git clean` may have taken the file away while we held it.
         if disk::size(&path) != Some(self.head.bytes) {
             return Err(io("append to", &path)(ErrorKind::NotFound.into()));

@@ -144,7 +144,7 @@ fn a_clock_that_jumps_leaves_no_claim_and_no_turn_behind() {
     }
 }
 
-/// The system takes as much of a write as fits, and refuses the rest.
+/// The system takes as much of a write as fits, and refuses the rest; of a limit for the size of files we know before.
 #[test]
 fn a_disk_that_takes_half_a_line_loses_that_line_alone() {
     const LIMIT: usize = 64 * 1024;
@@ -153,17 +153,66 @@ fn a_disk_that_takes_half_a_line_loses_that_line_alone() {
     scene.stage.world.write(".claude/plimsoll/journal.jsonl", &(line(1_024).repeat(63) + &line(1_024 - 90)));
     let play = scene.batch();
     let program = bin_dir().join("plimsoll-post-tool").display().to_string();
-    let limited = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\"", LIMIT / 512);
+    // Without a trap the system would end a program that goes beyond the limit.
+    let limited = format!("ulimit -f {}; exec \"$0\"", LIMIT / 512);
     // Dash counts in blocks of 512 bytes.
     let launch = scene.stage.world.command("dash", &["-c", &limited, &program]).stdin(play.stdin.clone());
     let launch = play.env.iter().fold(launch, |launch, (name, value)| launch.env(name, value));
     let finished = launch.run();
-    assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert_eq!(scene.stage.world.read(".claude/plimsoll/journal.jsonl").len(), LIMIT, "half of a line");
+    assert_eq!((finished.code, finished.signal), (Some(0), None), "{finished:?}");
+    let journal = scene.stage.world.read(".claude/plimsoll/journal.jsonl");
+    assert_eq!(journal.len(), LIMIT - 90, "nothing of a line that does not fit");
+    scene
+        .stage
+        .world
+        .write(".claude/plimsoll/journal.jsonl", &format!("{journal}{{\"event\":\"half of a li"));
     scene.answers(870_000);
     scene.stage.run(&scene.batch()).expect_success();
     let journal = plimsoll_store::journal::read(&scene.project()).expect("it can be read");
     let events = journal.iter().map(|entry| entry.event.name());
     let told: Vec<&str> = events.filter(|event| !event.starts_with('x')).collect();
     assert_eq!(told, ["checkpoint"], "of {SESSION}");
+}
+
+#[test]
+fn no_hook_is_ended_by_a_limit_for_the_size_of_files() {
+    for blocks in [0, 1, 2, 4] {
+        let scene = in_run_at(870_000);
+        let name = |program: &str| bin_dir().join(program).display().to_string();
+        let start = json!({"source": "startup"});
+        let end = json!({"reason": "other"});
+        let compaction = json!({"trigger": "auto"});
+        for play in [
+            scene.event("plimsoll-session-start", "SessionStart", start),
+            scene.batch(),
+            scene.event("plimsoll-pre-compact", "PreCompact", compaction),
+            scene.stop("I stop."),
+            scene.event("plimsoll-session-end", "SessionEnd", end),
+        ] {
+            let limited = format!("ulimit -f {blocks}; exec \"$0\"");
+            let launch = scene.stage.world.command("dash", &["-c", &limited, &name(play.program)]);
+            let launch = play
+                .env
+                .iter()
+                .fold(launch.stdin(play.stdin.clone()), |launch, (name, value)| launch.env(name, value));
+            let finished = launch.run();
+            let program = play.program;
+            assert_eq!(finished.signal, None, "{program} {blocks}: {finished:?}");
+            assert!(matches!(finished.code, Some(0 | 1)), "{program} {blocks}: {finished:?}");
+        }
+        let server = scene
+            .stage
+            .world
+            .command("dash", &["-c", &format!("ulimit -f {blocks}; exec \"$0\""), &name("plimsoll-mcp")]);
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params":
+            {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}});
+        let update = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params":
+            {"name": "update_registers", "arguments": {"R2_NEXT": "x".repeat(1_000)}}});
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        let finished = server.stdin(format!("{call}\n{ready}\n{update}\n")).run();
+        assert_eq!(finished.signal, None, "{blocks}: {finished:?}");
+        // Without the limit all goes on.
+        scene.stage.run(&scene.batch()).expect_success();
+        sound(&scene.stage);
+    }
 }
