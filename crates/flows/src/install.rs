@@ -121,6 +121,8 @@ pub struct Plan<Report> {
     pub changes: Vec<Change>,
     /// What was found and decided.
     pub report: Report,
+    /// Every file that an installation writes: a killed one may have left drafts of them.
+    pub files: Vec<PathBuf>,
 }
 
 /// What an installation found and decided.
@@ -181,6 +183,7 @@ pub fn plan_installation(
         return Err(client.too_old());
     }
     let places = Places::of(scope, project)?;
+    let files = places.files(scope, project);
     let now = disk::read(&places.settings)?;
     let text = decoded(&places.settings, now.as_deref().unwrap_or_default())?;
     let guarded = scope == Scope::Project;
@@ -225,7 +228,7 @@ pub fn plan_installation(
         excluded,
         missing_programs: missing_programs(Parts { memory: merged.memory, ..era.into() }),
     };
-    Ok(Plan { changes, report })
+    Ok(Plan { changes, report, files })
 }
 
 /// The settings' new text, after a backup if nothing of ours was in them; answers where that is.
@@ -259,8 +262,11 @@ fn backup_of(path: &Path, bytes: &[u8]) -> Result<Change, InstallError> {
     Ok(Change { path: path.to_owned(), before: disk::read(path)?, after: Some(bytes.to_vec()) })
 }
 
-/// Writes what was planned, unless a file is no longer as it was read.
-pub fn carry_out(changes: &[Change]) -> Result<(), InstallError> {
+/// Writes what was planned, unless a file is no longer as it was read. Removes the drafts that a killed installation or removal
+/// has left.
+pub fn carry_out<Report>(plan: &Plan<Report>) -> Result<(), InstallError> {
+    plan.files.iter().for_each(|path| disk::sweep_drafts_of(path));
+    let changes = &plan.changes;
     // In the plan's order, the backup before the settings: a kill between them leaves a backup too many at most.
     for change in changes {
         if disk::read(&change.path)? != change.before {

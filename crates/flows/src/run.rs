@@ -123,6 +123,10 @@ pub fn run(
     {
         disk::sweep_drafts(folder, |pid| process::life_of(pid).is_gone());
     }
+    // A plan elsewhere lies in a folder of the user's.
+    if let Some(plan) = &run.options.todo_file {
+        disk::sweep_drafts_of(&project.root().join(plan));
+    }
     let run_id = run.run_id.clone();
     let watchdog = Watchdog::start(last_resort(run, watcher.interrupts().clone()));
     let mut runner = Runner {

@@ -2,8 +2,8 @@
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "this is the one door to the disk")]
 
 use crate::door::{self, Last, Opened, Spot};
-pub use crate::plain::{DRAFT, Durability, canonical, resolve_link};
 use crate::limited::{self, LimitedFile};
+pub use crate::plain::{DRAFT, Durability, canonical, resolve_link};
 use crate::{StoreError, environment, hidden, io};
 use chrono::{DateTime, Utc};
 use plimsoll_system::files::{sync_all, sync_data};
@@ -45,13 +45,41 @@ pub fn read_text(path: &Path) -> Result<Option<String>, StoreError> {
 
 /// Removes the drafts that killed programs left in a folder.
 pub fn sweep_drafts(folder: &Path, is_gone: impl Fn(u32) -> bool) {
-    // `Spot::draft_name` ends a name in the writer and a number: a draft of a living writer is still on its way.
-    let writer = |name: &str| name.strip_suffix(DRAFT)?.rsplit('.').nth(1)?.parse().ok();
+    sweep_drafts_if(folder, |_, writer| is_gone(writer));
+}
+
+/// Removes the drafts of one file that killed programs left beside it. For folders of the user and of the client, in which only
+/// what belongs to a file that we write is ours.
+pub fn sweep_drafts_of(path: &Path) {
+    // A file behind a link is replaced where it is.
+    let path = resolve_link(path);
+    let Some(file) = path.file_name().and_then(std::ffi::OsStr::to_str) else { return };
+    sweep_drafts_if(parent(&path), |name, writer| name == file && plimsoll_system::life_of(writer).is_gone());
+}
+
+fn sweep_drafts_if(folder: &Path, is_due: impl Fn(&str, u32) -> bool) {
     for name in names(folder) {
-        if writer(&name).is_some_and(&is_gone) {
-            let _ = remove(&folder.join(name));
+        let path = folder.join(&name);
+        // A draft is a plain file of its own, and one of a living writer is still on its way.
+        let is_ours = file_and_writer(&name).is_some_and(|(file, writer)| is_due(file, writer));
+        if is_ours && !is_link(&path) && is_file(&path) {
+            let _ = remove(&path);
         }
     }
+}
+
+/// The file that a draft is of, and the process that wrote it, as `Spot::draft_name` has them.
+fn file_and_writer(draft: &str) -> Option<(&str, u32)> {
+    let mut parts = draft.strip_prefix('.')?.strip_suffix(DRAFT)?.rsplitn(3, '.');
+    let (_number, writer, file) = (parts.next()?, parts.next()?, parts.next()?);
+    Some((file, writer.parse().ok()?))
+}
+
+/// A name for a draft of a file, beside it.
+pub(crate) fn draft_beside(path: &Path) -> PathBuf {
+    let number = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{}.{number:016x}{DRAFT}", std::process::id()))
 }
 
 /// Puts a file in place in one step: readers see the old bytes or the new ones. Follows a link to its
@@ -210,8 +238,8 @@ pub fn copy_program(from: &Path, to: &Path) -> Result<(), StoreError> {
     if size(from) == size(to) && goes_on_from(from, to)?.is_some() {
         return Ok(());
     }
-    let draft = to.with_extension(format!("{}.new", std::process::id()));
-    remove(&draft)?;
+    sweep_drafts_of(to);
+    let draft = draft_beside(to);
     let copied = copy_into(from, &draft).and_then(|()| rename(&draft, to));
     copied.inspect_err(|_| drop(remove(&draft)))
 }
@@ -593,6 +621,37 @@ mod tests {
         }
         sweep_drafts(folder.path(), |pid| pid != 78);
         assert_eq!(names(folder.path()), [".a.json.78.0.plimsoll-draft", ".x.plimsoll-draft", "a.77.0"]);
+    }
+
+    #[test]
+    fn only_dead_plain_drafts_of_the_file_itself_are_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        // No process has this number: it is beyond what a system gives.
+        let dead = u32::MAX;
+        let at = |name: String| folder.path().join(name);
+        let due = at(format!(".settings.json.{dead}.0a.plimsoll-draft"));
+        let kept = [
+            at(format!(".settings.json.{}.0a.plimsoll-draft", std::process::id())),
+            at(format!(".other.json.{dead}.0a.plimsoll-draft")),
+            at(format!("settings.json.{dead}.0a.plimsoll-draft")),
+            at(format!(".my.settings.json.{dead}.0a.plimsoll-draft")),
+            at(".settings.json.plimsoll-draft".to_owned()),
+            at("settings.json".to_owned()),
+        ];
+        kept.iter().chain([&due]).for_each(|path| fs::write(path, "x").unwrap());
+        let link = at(format!(".settings.json.{dead}.0b.plimsoll-draft"));
+        std::os::unix::fs::symlink("settings.json", &link).unwrap();
+        fs::create_dir(at(format!(".settings.json.{dead}.0c.plimsoll-draft"))).unwrap();
+        sweep_drafts_of(&at("settings.json".to_owned()));
+        assert!(!due.exists() && kept.iter().all(|path| path.exists()) && is_link(&link));
+        assert_eq!(names(folder.path()).len(), kept.len() + 2);
+        // Also where the file itself is behind a link.
+        fs::write(&due, "x").unwrap();
+        let other = tempfile::tempdir().unwrap();
+        let linked = other.path().join("linked.json");
+        std::os::unix::fs::symlink(folder.path().join("settings.json"), &linked).unwrap();
+        sweep_drafts_of(&linked);
+        assert!(!due.exists());
     }
 
     #[test]

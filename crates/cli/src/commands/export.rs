@@ -145,7 +145,10 @@ fn export(project: &Project, log: &TurnLog, arguments: &Export) -> Result<Vec<Se
         Format::Jsonl => jsonl::render(&exported),
     };
     match &arguments.output {
-        Some(path) => disk::replace(path, text.as_bytes(), Durability::Lazy)?,
+        Some(path) => {
+            disk::sweep_drafts_of(path);
+            disk::replace(path, text.as_bytes(), Durability::Lazy)?;
+        }
         None if arguments.format.is_json() => console::json_data(&text),
         None => console::data(&text),
     }

@@ -103,7 +103,7 @@ fn finish<Report>(
             let changes = if arguments.diff { diffs(&plan.changes) } else { summary(&plan.changes) };
             return Ok(format!("{}\n{changes}", lines(&plan)));
         }
-        carry_out(&plan.changes)?;
+        carry_out(&plan)?;
         Ok(lines(&plan))
     });
     match done {

@@ -94,6 +94,7 @@ fn put(path: &Path, html: &str, to_stdout: bool) -> Result<(), StoreError> {
         console::data(html);
         return Ok(());
     }
+    disk::sweep_drafts_of(path);
     disk::replace(path, html.as_bytes(), Durability::Lazy)?;
     console::data(&format!("{}\n", path.display()));
     Ok(())

@@ -1,6 +1,6 @@
 //! Where an installation's files are.
 
-use super::{InstallError, Scope};
+use super::{COMMANDS, InstallError, Scope, git_exclude};
 use plimsoll_protocol::settings::{self, OurHook};
 use plimsoll_store::{config, disk};
 use std::path::{Path, PathBuf};
@@ -66,6 +66,24 @@ impl Places {
             servers,
             sibling,
         })
+    }
+}
+
+impl Places {
+    /// Every file that an installation writes or removes here.
+    pub(super) fn files(&self, scope: Scope, project: &Path) -> Vec<PathBuf> {
+        let mut files = vec![self.settings.clone(), self.backup.clone(), self.agent.clone()];
+        files.extend(COMMANDS.map(|(name, _)| self.commands.join(name)));
+        if let Some((list, backup)) = &self.servers {
+            files.extend([list.clone(), backup.clone()]);
+        }
+        if scope == Scope::Project {
+            files.extend([self.preferences.clone(), git_exclude::gitignore_of(project).file]);
+        }
+        if scope != Scope::User {
+            files.extend(git_exclude::place_of(project).map(|place| place.file));
+        }
+        files
     }
 }
 

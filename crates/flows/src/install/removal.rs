@@ -88,7 +88,7 @@ pub fn plan_removal(scope: Scope, project: &Path) -> Result<Plan<Removal>, Insta
             report.left = recorded(project);
         }
     }
-    Ok(Plan { changes, report })
+    Ok(Plan { changes, report, files: places.files(scope, project) })
 }
 
 /// Files of sessions and runs in a project. (Names with a `*`, of backups and drafts, are left out.)

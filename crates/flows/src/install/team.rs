@@ -28,7 +28,7 @@ pub fn plan_team_files(project: &Path) -> Result<Plan<TeamFiles>, InstallError> 
     let places = Places::of(Scope::Project, project)?;
     let mut changes = Vec::new();
     let report = plan(&places, project, &mut changes)?;
-    Ok(Plan { changes, report })
+    Ok(Plan { changes, report, files: places.files(Scope::Project, project) })
 }
 
 pub(super) fn plan(

@@ -3,18 +3,10 @@
 use crate::limited::LimitedFile;
 use crate::{StoreError, disk, io};
 use plimsoll_system::files::sync_all;
-use std::hash::{BuildHasher, RandomState};
 use std::io::BufWriter;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
-
-/// A name that the sweeping of drafts knows.
-pub(super) fn of(path: &Path) -> PathBuf {
-    let number = RandomState::new().hash_one(0);
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}.{number:016x}{}", std::process::id(), disk::DRAFT))
-}
 
 /// Gives a draft its name, with the time at which its content was written, where that was earlier. It is on the disk before: a
 /// power cut finds the whole of it, or the file that it stands for.

@@ -89,7 +89,7 @@ impl TurnLog {
 
     fn rewrite(&self, seqs: &BTreeSet<u64>) -> Result<(usize, BTreeSet<String>), StoreError> {
         let path = self.path();
-        let draft = draft::of(&path);
+        let draft = disk::draft_beside(&path);
         let mut count = 0;
         let mut gone = BTreeSet::new();
         let mut out = BufWriter::new(LimitedFile(disk::open_to_append(&draft)?));

@@ -113,7 +113,7 @@ impl TurnLog {
 
 fn unpack(path: &Path) -> Result<(), StoreError> {
     let from = packed(path);
-    let draft = draft::of(path);
+    let draft = disk::draft_beside(path);
     let written = (|| {
         let mut out = BufWriter::new(LimitedFile(disk::open_to_append(&draft)?));
         expand(&from, &mut out)?;
@@ -135,7 +135,7 @@ fn pack(path: &Path) -> Result<u64, StoreError> {
     if size > MOST {
         return Ok(0);
     }
-    let (to, draft) = (packed(path), draft::of(path));
+    let (to, draft) = (packed(path), disk::draft_beside(path));
     let written = (|| {
         let mut out = BufWriter::new(LimitedFile(disk::open_to_append(&draft)?));
         let smaller = compress(BufReader::new(file), &mut out, path)?;

@@ -21,7 +21,8 @@ fn project(before: &[&[&str]]) -> Stage {
 }
 
 fn check(name: &'static str, before: &[&[&str]], arguments: &[&str]) {
-    Scenario::new(name, Kind::Command, project(before), Play::command(arguments)).users(USERS).check();
+    let scenario = Scenario::new(name, Kind::Command, project(before), Play::command(arguments));
+    scenario.users(USERS).removes_drafts().check();
 }
 
 #[test]
@@ -37,6 +38,34 @@ fn it_is_installed_with_the_memory() {
 #[test]
 fn it_is_taken_out() {
     check("uninstall", &[&["init", "--local"]], &["uninstall", "--local"]);
+}
+
+/// In the folder of the client's, which is not ours.
+#[test]
+fn it_is_installed_for_the_user_and_taken_out() {
+    for (before, arguments) in
+        [(&[][..], &["init", "--user"]), (&[&["init", "--user"][..]], &["uninstall", "--user"])]
+    {
+        let scenario =
+            Scenario::new("for the user", Kind::Command, project(before), Play::command(arguments));
+        scenario.removes_drafts().check();
+    }
+}
+
+/// What a killed installation left, the removal finds, though there is nothing to take out.
+#[test]
+fn a_removal_removes_the_drafts_of_a_killed_installation() {
+    let stage = project(&[]);
+    // The highest number that a process could have is a million times smaller.
+    let draft = ".claude/.settings.local.json.4294967295.0a.plimsoll-draft";
+    let others = ".claude/.mine.json.4294967295.0a.plimsoll-draft";
+    for path in [draft, others] {
+        stage.world.write(path, "{}");
+    }
+    stage.run(&Play::command(&["uninstall", "--local", "--dry-run"])).expect_success();
+    assert!(stage.world.exists(draft), "a dry run removes nothing");
+    stage.run(&Play::command(&["uninstall", "--local"])).expect_success();
+    assert!(!stage.world.exists(draft) && stage.world.exists(others));
 }
 
 #[test]

@@ -23,13 +23,15 @@ pub struct Scenario {
     pub users: &'static [&'static str],
     /// What is given up for good where it was refused, and said so.
     pub may_lose: &'static [&'static str],
+    /// True if the next one of its kind removes what a killed one left beside the user's files.
+    pub removes_drafts: bool,
     /// Which calls are tried, of a program that makes very many: every so-manieth.
     pub every: usize,
 }
 
 impl Scenario {
     pub fn new(name: &'static str, kind: Kind, stage: Stage, play: Play) -> Scenario {
-        Scenario { name, kind, stage, play, users: &[], may_lose: &[], every: 1 }
+        Scenario { name, kind, stage, play, users: &[], may_lose: &[], removes_drafts: false, every: 1 }
     }
 
     pub fn users(self, users: &'static [&'static str]) -> Scenario {
@@ -38,6 +40,10 @@ impl Scenario {
 
     pub fn may_lose(self, may_lose: &'static [&'static str]) -> Scenario {
         Scenario { may_lose, ..self }
+    }
+
+    pub fn removes_drafts(self) -> Scenario {
+        Scenario { removes_drafts: true, ..self }
     }
 
     pub fn every(self, every: usize) -> Scenario {
@@ -117,7 +123,7 @@ impl Scenario {
         });
         amiss.extend(differences);
         let drafts = remains::drafts(&self.stage);
-        if drafts.len() > usize::from(was_killed || may_leave) {
+        if drafts.len() > usize::from((was_killed || may_leave) && !self.removes_drafts) {
             amiss.push(format!("left behind: {drafts:?}"));
         }
         amiss

@@ -62,7 +62,10 @@ pub(super) fn write(project: &Project, json: &str, file: Option<&Path>) -> Resul
         return Err(ProtobufError::Failed(if said.is_empty() { said } else { format!(": {said}") }));
     }
     match file {
-        Some(path) => Ok(disk::replace(path, &outcome.stdout, Durability::Lazy)?),
+        Some(path) => {
+            disk::sweep_drafts_of(path);
+            Ok(disk::replace(path, &outcome.stdout, Durability::Lazy)?)
+        }
         None => console::bytes(&outcome.stdout).map_err(ProtobufError::Write),
     }
 }

@@ -174,6 +174,7 @@ impl<'a> Target<'a> {
         if disk::read(&self.path)? != self.bytes {
             return Err(changed());
         }
+        disk::sweep_drafts_of(&self.path);
         Ok(disk::replace(&self.path, after.as_bytes(), Durability::Durable)?)
     }
 }

@@ -48,6 +48,7 @@ pub(super) fn fix(path: &Path, file: &str, named: bool, yes: bool) -> ExitCode {
         }
         Err(error) => return refused(&error),
     }
+    disk::sweep_drafts_of(path);
     match disk::replace(path, after.as_bytes(), Durability::Durable) {
         Ok(()) => {
             let items = counted(TodoList::parse(&after).items.len(), "item");

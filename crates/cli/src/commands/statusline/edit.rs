@@ -106,6 +106,7 @@ fn write(path: &Path, look: &StatusLine, is_users: bool) -> Result<(), StoreErro
     let text = serde_json::to_string_pretty(&document).map_err(fault)? + "\n";
     // Settings that could not be read again are not written.
     serde_json::from_str::<Settings>(&text).map_err(fault)?;
+    disk::sweep_drafts_of(path);
     disk::replace(path, text.as_bytes(), Durability::Durable)
 }
 
