@@ -6,6 +6,7 @@ use crate::crash_points::stage::Play;
 use crate::crash_points::{remains, trace};
 use plimsoll_domain::RunState;
 use plimsoll_domain::state::{IterationRecord, Phase};
+use plimsoll_domain::taken_back::TakenBack;
 use plimsoll_testkit::world::Finished;
 use serde_json::json;
 
@@ -92,6 +93,30 @@ fn a_tick_is_taken_back() {
     });
     let play = Play::command(&["gate"]).env("PLIMSOLL_RUN_ID", RUN);
     let scenario = Scenario::new("gate, a tick is taken back", Kind::Command, scene.stage, play);
+    scenario.users(&["PROMPT.md", "fix_plan.md"]).every(3).check();
+}
+
+/// That no review gave a verdict is decided; the plan, the state and the journal follow, and the question is asked once.
+#[test]
+fn a_tick_without_a_verdict_becomes_a_question() {
+    let scene = ended_with("- [x] Item one\n- [ ] Item two\n", |state| {
+        state.outcomes.taken_back = Some(TakenBack {
+            iteration: 1,
+            session_id: Some(SESSION.into()),
+            items: vec!["Item one".to_owned()],
+            question: Some("Is it done?".to_owned()),
+            is_pending: true,
+            ..TakenBack::default()
+        });
+        state.options.max_iterations = 1;
+    });
+    let play = Play::command(&["gate"]).env("PLIMSOLL_RUN_ID", RUN);
+    scene.stage.keep();
+    scene.stage.run(&play);
+    let asked = "- [ ] Item one\n  ? Is it done?\n- [ ] Item two\n";
+    assert_eq!(scene.stage.world.read("fix_plan.md"), asked);
+    scene.stage.put_back();
+    let scenario = Scenario::new("gate, a tick without a verdict", Kind::Command, scene.stage, play);
     scenario.users(&["PROMPT.md", "fix_plan.md"]).every(3).check();
 }
 
