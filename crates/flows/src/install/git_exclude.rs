@@ -42,6 +42,7 @@ pub fn exclude_run_files(project: &Path, extra: &[&str]) -> Result<Excluded, Sto
     if after == before {
         return Ok(Excluded::Already(place.file));
     }
+    disk::sweep_drafts_of(&place.file);
     disk::replace(&place.file, &after, Durability::Lazy)?;
     Ok(Excluded::Written(place.file))
 }
