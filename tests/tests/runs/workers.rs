@@ -1,5 +1,6 @@
 //! `run --workers`: several workers share a plan, each item in a worktree of its own, and nothing is lost or merged twice.
 
+use crate::parked::stand_in;
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::story::Turn;
@@ -243,6 +244,30 @@ fn red_results_and_questions_come_back_and_an_item_without_a_change_lands_too() 
     assert_tidy(&world, &[]);
     world.git(&["merge", "-q", &target(&world)]);
     world.command("sh", &["-c", verify]).run().expect_success();
+}
+
+#[test]
+fn an_item_whose_review_gives_no_verdict_is_not_merged_and_asks() {
+    let world = world(TWO);
+    let works = "begin; answers 30000; number=$(echo \"$item\" | tr -dc 0-9)
+        mkdir -p done; echo \"$item\" > \"done/$number.txt\"
+        sed -i 's/\\[ \\]/[x]/' plimsoll-item.md; git add -A; git commit -qm \"Finish $item\"; says \"$promise\"\n";
+    // The workers review at the same time, so each script looks for the item that it is about.
+    let review = "if grep -q '^> 1. Item 1$' \"$HOME/reviewed/$number/prompt\"; then reviews 'I like it.'; fi
+        reviews 'VERDICT: pass'\n";
+    for number in 1..=4 {
+        world.write(world.home().join(format!("reviews/{number}")), review);
+    }
+    let client = stand_in(&world, &[works, works]);
+    let ours =
+        ["run", "--objective", "Do the plan.", "--name", "Dates", "--workers", "2", "--review", "item"];
+    let finished = world.plimsoll(&[&ours[..], &["--client", &client]].concat()).timeout(LIMIT).run();
+    assert_eq!(finished.code, Some(7), "{finished:?}");
+    let target = target(&world);
+    let merged = world.git(&["ls-tree", "-r", "--name-only", &target]);
+    assert!(merged.contains("done/2.txt") && !merged.contains("done/1.txt"), "{merged}");
+    let status = world.plimsoll(&["status"]).run().expect_success().stdout;
+    assert!(status.contains("1 of 2 done") && status.contains("Two reviews of this item"), "{status}");
 }
 
 #[test]
