@@ -2,6 +2,8 @@
 # Installs Plimsoll below a prefix: programs, shell completions, manual pages. --uninstall removes exactly these.
 # It works in a checkout (it builds first) and in an unpacked release archive (nothing to build).
 set -euo pipefail
+# Nobody else may write what is installed, also where everybody may write what this user makes. A stricter umask stays.
+umask go-w
 
 usage() {
   cat <<'TEXT'
@@ -52,25 +54,77 @@ prefix=$(plain_path "$prefix")
 
 # What this script installed: one path per line. First folders, with a slash at the end and each after its
 # parent; then this list, so that it goes after the files; then the files.
-list=$prefix/share/plimsoll/installed.txt
+list=${prefix%/}/share/plimsoll/installed.txt
 
 # --- uninstall ----------------------------------------------------------------------------------------------------
+
+# The list lies below the prefix, where others may have been able to write it: what is removed does not depend on it alone.
+
+# True for a path without empty, `.` and `..` parts, below the prefix by its words.
+is_plain_path() {
+  case $1/ in *//* | */./* | */../*) return 1 ;; esac
+  case $1 in "${prefix%/}"/?*) ;; *) return 1 ;; esac
+}
+# True where the folder of a file lies below the prefix, wherever links lead.
+is_inside_prefix() {
+  local folder root
+  root=$(cd -P -- "$prefix" 2>/dev/null && pwd -P) && folder=$(cd -P -- "$(dirname "$1")" 2>/dev/null && pwd -P) || return 1
+  case $folder/ in "${root%/}"/*) ;; *) return 1 ;; esac
+}
+# True for a file under a name that this script gives. Its folder may be a link of the user's that leads out of the prefix.
+is_our_name() {
+  case ${1#"${prefix%/}"/} in
+    bin/plimsoll*/* | share/man/man1/plimsoll*/*) return 1 ;;
+    bin/plimsoll* | share/man/man1/plimsoll*.1 | share/plimsoll/installed.txt) ;;
+    share/bash-completion/completions/plimsoll | share/zsh/site-functions/_plimsoll | share/fish/vendor_completions.d/plimsoll.fish) ;;
+    *) return 1 ;;
+  esac
+}
+# True for a folder that an installation can have made: below the prefix, the prefix, or one above it.
+may_remove_folder() { # without the slash at its end
+  case $prefix/ in "$1"/*) return 0 ;; esac
+  is_plain_path "$1" && is_inside_prefix "$1"
+}
+may_remove_file() { is_plain_path "$1" && { is_our_name "$1" || is_inside_prefix "$1"; }; }
+
+# Refuses a list that somebody else can have written.
+check_list() {
+  [ ! -L "$list" ] || fail "$list is a link, which Plimsoll does not make: look where it leads, and remove it"
+  # `stat` has other options on macOS.
+  case $(LC_ALL=C ls -ld -- "$list") in
+    ????????w*) fail "everybody can write $list, which says what is removed: read it, then run: chmod o-w '$list'" ;;
+  esac
+}
 
 # Removes what the given list names and the second does not.
 remove_listed() { # list, list of what stays
   local path
   # From the end: a folder after what lies in it.
   awk '{ line[NR] = $0 } END { for (n = NR; n > 0; n--) print line[n] }' "$1" | while IFS= read -r path; do
-    grep -qxF -- "$path" "$2" && continue
+    if grep -qxF -- "$path" "$2"; then continue; fi
+    [ -e "${path%/}" ] || [ -L "${path%/}" ] || continue
     case $path in
-      */) rmdir -- "$path" 2>/dev/null || true ;; # somebody else's file lies in it
-      "$prefix"/*) rm -f -- "$path" ;;
+      */)
+        if may_remove_folder "${path%/}"; then
+          # Without the slash, with which some systems follow a link. It stays where somebody else's file lies in it.
+          rmdir -- "${path%/}" 2>/dev/null || true
+          continue
+        fi
+        ;;
+      *)
+        if may_remove_file "$path"; then
+          [ -d "$path" ] && [ ! -L "$path" ] || rm -f -- "$path"
+          continue
+        fi
+        ;;
     esac
+    printf 'install.sh: not removed, because it is no file or folder below %s that this script made: %s\n' "$prefix" "$path" >&2
   done
 }
 
 if [ -n "$uninstall" ]; then
-  [ -f "$list" ] || fail "nothing is installed in $prefix (there is no $list); with another prefix: --prefix DIR --uninstall"
+  [ -L "$list" ] || [ -f "$list" ] || fail "nothing is installed in $prefix (there is no $list); with another prefix: --prefix DIR --uninstall"
+  check_list
   grep -qxF -- "$list" "$list" || fail "$list belongs to another folder, $(grep -m 1 '/bin/plimsoll$' "$list" || true): was $prefix moved?"
   copy=$(mktemp)
   trap 'rm -f "$copy"' EXIT
@@ -137,7 +191,10 @@ for shell in bash zsh fish; do "$bin/plimsoll" generate completions "$shell" >"$
 # --- install -----------------------------------------------------------------------------------------------------
 
 : >"$stage/before"
-if [ -f "$list" ]; then cp "$list" "$stage/before"; fi
+if [ -L "$list" ] || [ -f "$list" ]; then
+  check_list
+  cp "$list" "$stage/before"
+fi
 # Folders that an earlier installation made are still ours.
 grep '/$' "$stage/before" >"$stage/now" || true
 folder() { # every folder that is not there yet, and its name onto the list
@@ -148,12 +205,13 @@ folder() { # every folder that is not there yet, and its name onto the list
 }
 
 from=() to=() modes=()
-plan() { from+=("$1"); to+=("$prefix/$2"); modes+=("$3"); }
-for program in "${programs[@]}"; do plan "$bin/$program" "bin/$program" 755; done
-plan "$stage/bash" share/bash-completion/completions/plimsoll 644
-plan "$stage/zsh" share/zsh/site-functions/_plimsoll 644
-plan "$stage/fish" share/fish/vendor_completions.d/plimsoll.fish 644
-for page in $pages; do plan "$stage/$page.1" "share/man/man1/$page.1" 644; done
+plan() { from+=("$1"); to+=("${prefix%/}/$2"); modes+=("$3"); }
+# Modes without "for whom": the umask decides that.
+for program in "${programs[@]}"; do plan "$bin/$program" "bin/$program" =rwx; done
+plan "$stage/bash" share/bash-completion/completions/plimsoll =rw
+plan "$stage/zsh" share/zsh/site-functions/_plimsoll =rw
+plan "$stage/fish" share/fish/vendor_completions.d/plimsoll.fish =rw
+for page in $pages; do plan "$stage/$page.1" "share/man/man1/$page.1" =rw; done
 
 # First write every file next to its destination, then rename: a full disk changes nothing, and a program that is running
 # continues with the file it was started from.
@@ -185,6 +243,10 @@ for number in "${!from[@]}"; do mv -f -- "${to[$number]}.new.$$" "${to[$number]}
 remove_listed "$stage/before" "$stage/now"
 cp -- "$stage/now" "$list.new.$$"
 mv -f -- "$list.new.$$" "$list"
+# An earlier version made them under the user's umask. Where a group works together it keeps its right.
+awk '/\/$/' "$stage/now" | while IFS= read -r path; do
+  if may_remove_folder "${path%/}" && [ -O "$path" ]; then chmod o-w "$path"; fi
+done
 
 # --- where it is --------------------------------------------------------------------------------------------
 

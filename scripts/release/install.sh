@@ -206,7 +206,8 @@ main() {
   done
   case $version in *[!0-9A-Za-z.+-]* | .* | '') wrong "this is no version: $version" ;; esac
   from=${from:-$REPOSITORY/releases/download/v$version}
-  umask 022
+  # Nobody else may write what is installed. A stricter umask of the user's stays.
+  umask go-w
   set_folders
   "$action"
 }

@@ -215,3 +215,110 @@ fn the_command_without_its_hooks_says_how_to_get_them() {
         assert!(careful.contains(words), "{words}: {said}");
     }
 }
+
+#[test]
+fn nobody_else_may_write_what_is_installed_whatever_the_umask() {
+    let world = World::without_git();
+    let bin = plimsoll_testkit::bin_dir().display().to_string();
+    let installer = plimsoll_testkit::workspace_root().join("scripts/install.sh").display().to_string();
+    let under = |umask: &str, prefix: &str| {
+        let line = format!("umask {umask}; PLIMSOLL_BIN_DIR='{bin}' '{installer}' --prefix '{prefix}'");
+        shell(&world, &line).expect_success();
+    };
+    let found = |prefix: &str, modes: &str| {
+        shell(&world, &format!("find '{prefix}' {modes}")).expect_success().stdout
+    };
+    let open = beside(&world, "open");
+    let prefix = format!("{open}/pre/fix");
+    under("0", &prefix);
+    assert_eq!(found(&format!("{open}/pre"), "! -type l -perm /022"), "");
+    assert_eq!(found(&prefix, "-type f -path '*/bin/*' ! -perm 755"), "");
+    // What an earlier version left open is closed by the next installation.
+    shell(&world, &format!("chmod 777 '{prefix}/share' '{prefix}/bin'")).expect_success();
+    under("0", &prefix);
+    assert_eq!(found(&prefix, "-perm /002"), "");
+    // A stricter umask than ours stays.
+    let strict = format!("{open}/strict");
+    under("077", &strict);
+    assert_eq!(found(&strict, "-perm /077"), "");
+    assert!(found(&strict, "-name plimsoll -perm 700").contains("/bin/plimsoll\n"));
+}
+
+#[test]
+fn a_forged_list_removes_nothing_but_what_an_installation_can_have_made() {
+    let world = World::without_git();
+    let top = beside(&world, "top");
+    let prefix = format!("{top}/prefix");
+    let list = format!("{prefix}/share/plimsoll/installed.txt");
+    let victims = ["victim", "folder/victim", "folder/plimsoll-victim"].map(|name| format!("{top}/{name}"));
+    let forged = [
+        "{prefix}/../victim",
+        "{prefix}/bin/../../victim",
+        "{prefix}/./../victim",
+        "{prefix}//../victim",
+        "{prefix}/out/victim",
+        "{prefix}/out/plimsoll-victim",
+        "{prefix}/bin/out/plimsoll-victim",
+        "{prefix}/bin/out/victim",
+        "{top}/victim",
+        "{top}/folder/empty/",
+        "{prefix}/out/empty/",
+        "{prefix}/../folder/empty/",
+        "{prefix}/..",
+        "victim",
+        "../victim",
+    ]
+    .map(|line| line.replace("{prefix}", &prefix).replace("{top}", &top) + "\n")
+    .concat();
+    let prepare = || {
+        install(&world, &prefix, &[]);
+        victims.iter().for_each(|victim| world.write(victim, "precious\n"));
+        let line = format!(
+            "mkdir -p '{top}/folder/empty' && ln -sfn ../folder '{prefix}/out' && ln -sfn ../../folder '{prefix}/bin/out'"
+        );
+        shell(&world, &line).expect_success();
+        world.write(&list, &format!("{}{forged}", world.read(&list)));
+    };
+    // An upgrade removes what its list does not name any more, --uninstall what it names.
+    for arguments in [&[][..], &["--uninstall"]] {
+        prepare();
+        let finished = script(&world, "install.sh", &[&["--prefix", &prefix], arguments].concat()).run();
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        assert!(finished.stderr.contains("not removed"), "{finished:?}");
+        for victim in &victims {
+            assert_eq!(world.read(victim), "precious\n", "{arguments:?}: {victim}");
+        }
+        assert!(world.exists(format!("{top}/folder/empty")), "{arguments:?}");
+    }
+    assert!(!world.exists(format!("{prefix}/bin/plimsoll")), "what is ours is gone");
+
+    // A list that somebody else can have written is not read at all.
+    for (spoil, words) in [
+        (format!("chmod 666 '{list}'"), "everybody can write"),
+        (format!("mv '{list}' '{top}/list' && ln -s '{top}/list' '{list}'"), "is a link"),
+    ] {
+        prepare();
+        shell(&world, &spoil).expect_success();
+        for arguments in [&[][..], &["--uninstall"]] {
+            let refused = script(&world, "install.sh", &[&["--prefix", &prefix], arguments].concat()).run();
+            assert_eq!(refused.code, Some(1), "{refused:?}");
+            assert!(refused.stderr.contains(words), "{refused:?}");
+            assert!(world.exists(format!("{prefix}/bin/plimsoll")));
+        }
+        shell(&world, &format!("rm '{list}'")).expect_success();
+    }
+}
+
+/// As with a home whose `~/.local/bin` is a link into another folder of the user's.
+#[test]
+fn programs_behind_a_link_of_the_users_are_removed_too() {
+    let world = World::without_git();
+    let top = beside(&world, "top");
+    shell(&world, &format!("mkdir -p '{top}/prefix' '{top}/bin' && ln -s ../bin '{top}/prefix/bin'"))
+        .expect_success();
+    let prefix = format!("{top}/prefix");
+    install(&world, &prefix, &[]);
+    assert!(world.exists(format!("{top}/bin/plimsoll")));
+    install(&world, &prefix, &["--uninstall"]);
+    assert_eq!(shell(&world, &format!("find '{top}' -type f")).stdout, "");
+}

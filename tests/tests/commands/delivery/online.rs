@@ -247,6 +247,21 @@ fn any_shell_that_is_somebodys_sh_installs_it() {
     }
 }
 
+#[test]
+fn nobody_else_may_write_a_release_that_is_installed() {
+    // To root `tar` gives the modes of the archive, whatever the umask: of a stricter one only the folders above know.
+    for (umask, modes) in [("0", "-perm /022"), ("077", "-maxdepth 3 -perm /077")] {
+        let machine = Machine::new();
+        let line = format!(
+            "umask {umask}; sh install.sh --from '{}/v{VERSION}' && find \"$HOME/.local\" {modes} ! -type l",
+            machine.server
+        );
+        let sh = machine.world.command("bash", &["-c", &line]).env("HOME", machine.home.as_str());
+        let finished = sh.env("XDG_DATA_HOME", "").timeout(LONG).run().expect_success();
+        assert!(finished.stdout.ends_with("Next: plimsoll init\n"), "umask {umask}: {finished:?}");
+    }
+}
+
 /// `curl … | sh` runs what has come until the connection broke.
 #[test]
 fn a_part_of_the_script_does_nothing() {
