@@ -1,12 +1,14 @@
 //! Asks the client for a draft of a plan, in a session of its own that can only read. It belongs to no run.
 
 use crate::hook_invocation::RUN_VARIABLE;
-use crate::read_only::{ONLY_READS, failure};
-use crate::run::{ClientError, RunError, check_arguments};
+use crate::read_only::{ReadOnlySession, failure};
+use crate::run::{ClientError, check_can_confine, check_client};
 use crate::session_result::SessionResult;
+use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::{Ending, Exit};
 use plimsoll_launcher::Outcome;
 use plimsoll_launcher::client::{Query, ask as ask_client};
+use plimsoll_policy::read_only::split_arguments;
 use plimsoll_protocol::result::RunResult;
 use plimsoll_store::Project;
 use std::path::Path;
@@ -17,8 +19,6 @@ pub const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// One answer is all that is wanted of it.
 const ONE_ANSWER: [&str; 3] = ["-p", "--output-format", "json"];
-/// With one of these the session could do more.
-const OURS: [&str; 3] = ["--tools", "--strict-mcp-config", "--mcp-config"];
 
 /// What to ask, and whom.
 #[derive(Debug)]
@@ -48,8 +48,10 @@ pub enum DraftError {
     /// The client cannot be used.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// An argument that we set, or that would let the session do more than read.
-    #[error("`{0}` is set by plimsoll plan --draft itself: leave it out after `--`")]
+    /// An argument that is not known to leave the session as it is.
+    #[error(
+        "`{0}` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`"
+    )]
     Argument(String),
     /// The client could not be started.
     #[error("cannot start {program}: {why}")]
@@ -85,34 +87,30 @@ pub struct Checked<'a>(Request<'a>);
 
 /// Could the client be asked? Nothing is started but `claude --version`.
 pub fn check(request: Request<'_>) -> Result<Checked<'_>, DraftError> {
-    let arguments = request.client_arguments;
-    check_arguments(arguments).map_err(|error| match error {
-        RunError::Argument(argument) => DraftError::Argument(argument),
-        other => DraftError::Failed { why: other.to_string(), cost_usd: 0.0 },
-    })?;
-    let is_ours = |argument: &&String| OURS.contains(&argument.split('=').next().unwrap_or_default());
-    match arguments.iter().find(is_ours) {
-        Some(argument) => Err(DraftError::Argument(argument.clone())),
-        None => {
-            crate::run::check_client(request.client)?;
-            Ok(Checked(request))
-        }
+    let refused = split_arguments(request.client_arguments).refused;
+    if let Some(argument) = refused.into_iter().next() {
+        return Err(DraftError::Argument(clip(&one_line(&argument), 80)));
     }
+    let version = check_client(request.client)?;
+    check_can_confine("plan --draft", request.client, &version)?;
+    Ok(Checked(request))
 }
 
 /// Asks, and waits for the answer; `is_interrupted` is asked a few times a second.
 pub fn ask(checked: &Checked<'_>, is_interrupted: &dyn Fn() -> bool) -> Result<Answer, DraftError> {
     let Checked(request) = checked;
+    let ReadOnlySession { arguments, environment } = ReadOnlySession::from_user_settings();
     let arguments: Vec<String> = ONE_ANSWER
         .into_iter()
-        .chain(ONLY_READS)
         .map(str::to_owned)
         .chain(request.client_arguments.iter().cloned())
+        .chain(arguments)
         .collect();
     let outcome = ask_client(&Query {
         program: request.client,
         arguments: &arguments,
         folder: request.project.root(),
+        environment: &environment,
         // A session with the variable would be taken for one of a run.
         without: &[RUN_VARIABLE],
         input: request.prompt,
@@ -152,5 +150,5 @@ fn answer(client: &Path, outcome: &Outcome) -> Result<Answer, DraftError> {
 fn last_line(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    plimsoll_domain::text::clip(&plimsoll_domain::text::one_line(last), 300)
+    clip(&one_line(last), 300)
 }

@@ -33,7 +33,7 @@ mod watchdog;
 pub use client_error::{ClientError, SettingsFault};
 pub use observer::{Interrupts, Progress, RunObserver};
 pub use preflight::{Preflight, prepare};
-pub(crate) use preflight::{check_arguments, check_client};
+pub(crate) use preflight::{check_can_confine, check_client};
 
 use crate::context::facts;
 use crate::hook_invocation::RUN_VARIABLE;

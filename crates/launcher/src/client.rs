@@ -121,6 +121,8 @@ pub struct Query<'a> {
     pub arguments: &'a [String],
     /// The project.
     pub folder: &'a Path,
+    /// Variables that it finds beside ours.
+    pub environment: &'a [(String, String)],
     /// Variables that it must not find in its environment.
     pub without: &'a [&'a str],
     /// Its prompt.
@@ -135,7 +137,7 @@ pub struct Query<'a> {
 // Killed itself, this program leaves a client that ends with its answer.
 pub fn ask(query: &Query<'_>) -> Outcome {
     let mut command = Command::new(query.program);
-    command.args(query.arguments).current_dir(query.folder);
+    command.args(query.arguments).current_dir(query.folder).envs(query.environment.iter().cloned());
     for name in query.without {
         command.env_remove(name);
     }

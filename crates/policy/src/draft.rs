@@ -27,7 +27,7 @@ pub fn prompt(spec: &[u8], file: &str, known: usize) -> Vec<u8> {
     };
     let block = PromptBlock::of(&format!(
         "# Draft a plan\n\n\
-        Below the end mark is a specification. Read what you need of the project (you can only read), then answer with a plan that \
+        Below the end mark is a specification. Read what you need of the project (you can only read; a CLAUDE.md in it says how it is worked on), then answer with a plan that \
         implements it: one line for each item, in the order in which they are done, and nothing else:\n\n\
         - [ ] WHAT TO DO — done when: CHECK (SIZE, after: N)\n\n\
         - Each item is done in one session of its own, by an agent that sees the item, the project and short notes of earlier \

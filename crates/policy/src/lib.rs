@@ -52,6 +52,7 @@ pub mod pause;
 pub mod plan;
 pub mod prune;
 pub mod questions;
+pub mod read_only;
 pub mod records_location;
 pub mod reset_clock;
 pub mod resume;

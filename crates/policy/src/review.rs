@@ -259,28 +259,13 @@ pub fn has_answered(state: &RunState) -> bool {
         && state.outcomes.reviews.last.as_ref().is_some_and(|review| review.facts.trouble.is_none())
 }
 
-/// The options of the client that a reviewing session does not take over: it has a model and tools of its own. Behind the
-/// flag of a list stand any number of values.
-const LISTS: [&str; 2] = ["--tools", "--mcp-config"];
 const MODEL: &str = "--model";
 
-/// What a reviewing session takes over of the user's arguments for the client.
+/// What a reviewing session takes over of the user's arguments for the client: no model, because it has one of its own, and
+/// nothing that could let it do more than read inside the project, as `--dangerously-skip-permissions` of the run would.
 pub fn arguments(given: &[String]) -> Vec<String> {
     let (given, _) = crate::models::without_option(given, MODEL);
-    let mut is_behind = false;
-    let mut kept = Vec::new();
-    for argument in given {
-        let name = argument.split('=').next().unwrap_or_default();
-        if argument.starts_with('-') {
-            is_behind = LISTS.contains(&name);
-        }
-        if !is_behind {
-            kept.push(argument);
-        } else if argument.contains('=') {
-            is_behind = false;
-        }
-    }
-    kept
+    crate::read_only::split_arguments(&given).harmless
 }
 
 #[cfg(test)]

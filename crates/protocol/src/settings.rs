@@ -7,6 +7,7 @@
 pub mod agent;
 mod command;
 mod entries;
+mod permissions;
 pub mod plugins;
 pub mod servers;
 mod status;
@@ -19,6 +20,7 @@ pub use command::{GUARDED, quoted, starts_ours};
 use command::{first_word_or_whole, program_of};
 pub use entries::Difference;
 use entries::{entries, find, first_stale, object_or_refuse, put, root_members, take_out};
+pub use permissions::{UnprivilegedSettings, without_permissions};
 use serde_json::Value;
 use std::sync::LazyLock;
 pub use survey::{OurEntry, StatusLine, Survey, differences, survey};

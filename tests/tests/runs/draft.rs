@@ -1,5 +1,6 @@
 //! `plimsoll plan --draft`: the client proposes items in a session that can only read; what it writes is foreign text.
 
+use crate::outside::Outside;
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::terminal::Terminal;
@@ -50,10 +51,8 @@ fn a_draft_comes_from_a_session_that_can_only_read_and_is_checked_like_every_pla
     let seen = world.home().join("seen");
     let hook =
         json!({ "type": "command", "command": format!("echo \"[$PLIMSOLL_RUN_ID]\" > {}", seen.display()) });
-    world.write(
-        ".claude/settings.json",
-        &json!({ "hooks": { "SessionStart": [{ "hooks": [hook] }] } }).to_string(),
-    );
+    let settings = json!({ "hooks": { "SessionStart": [{ "hooks": [hook] }] } });
+    world.write(world.home().join(".claude/settings.json"), &settings.to_string());
     let readme = world.path("README.md").display().to_string();
     let model = start_real(&mut world, move |turn| match turn.step {
         0 => Step::text("I try.")
@@ -101,6 +100,31 @@ fn a_draft_comes_from_a_session_that_can_only_read_and_is_checked_like_every_pla
 }
 
 #[test]
+fn whatever_the_settings_permit_a_draft_reads_nothing_outside_the_project() {
+    let mut world = World::new();
+    let outside = Outside::new(&world);
+    world.write("SPEC.md", &format!("# Dates\n\n{}\n", outside.mentions()));
+    // The user logs in by their own settings, which the session knows, without what they permit.
+    let settings = outside.permissive_settings().to_string();
+    let users = world.home().join(".claude/settings.json");
+    for file in [&users, &world.path(".claude/settings.json"), &world.path(".claude/settings.local.json")] {
+        world.write(file, &settings);
+    }
+    let reads = outside.clone();
+    let model = start_real(&mut world, move |turn| match turn.step {
+        0 => reads.attempts(Step::text("I try.")),
+        _ => Step::text("- [ ] One\n"),
+    });
+    let finished = world
+        .plimsoll(&["plan", "--draft", "SPEC.md", "--yes", "--", "--model", "opus"])
+        .env_remove("ANTHROPIC_API_KEY")
+        .run()
+        .expect_success();
+    assert_eq!(world.read("fix_plan.md"), "- [ ] One\n", "{finished:?}");
+    outside.assert_unread(&model.main_requests());
+}
+
+#[test]
 fn what_cannot_become_a_plan_is_refused_before_anything_is_paid() {
     let world = with_client("exit 3");
     world.write("empty.md", " \n");
@@ -114,9 +138,14 @@ fn what_cannot_become_a_plan_is_refused_before_anything_is_paid() {
         ("-", &[], "the specification is empty"),
         ("huge.md", &[], "larger than 256 KiB"),
         ("binary.md", &[], "not UTF-8 text"),
-        ("SPEC.md", &["--", "--tools", "Bash"], "`--tools` is set by plimsoll plan --draft itself"),
-        ("SPEC.md", &["--", "--mcp-config=x"], "`--mcp-config=x` is set by"),
-        ("SPEC.md", &["--", "--resume", "x"], "`--resume` is set by"),
+        ("SPEC.md", &["--", "--tools", "Bash"], "`--tools` cannot be passed on"),
+        ("SPEC.md", &["--", "--mcp-config=x"], "`--mcp-config` cannot be passed on"),
+        ("SPEC.md", &["--", "--resume", "x"], "`--resume` cannot be passed on"),
+        ("SPEC.md", &["--", "--permission-mode", "bypassPermissions"], "can only read inside the project"),
+        ("SPEC.md", &["--", "--dangerously-skip-permissions"], "`--dangerously-skip-permissions` cannot"),
+        ("SPEC.md", &["--", "--model", "opus", "--add-dir", "/"], "`--add-dir` cannot"),
+        ("SPEC.md", &["--", "--settings", "{}"], "`--settings` cannot"),
+        ("SPEC.md", &["--", "words"], "`words` cannot"),
     ] {
         let finished = draft(&world, spec, &[&named[..], more].concat());
         assert_eq!(finished.code, Some(1), "{finished:?}");
@@ -124,6 +153,13 @@ fn what_cannot_become_a_plan_is_refused_before_anything_is_paid() {
     }
     let asks = draft(&world, "SPEC.md", &["--client", &client]);
     assert!(asks.code == Some(1) && asks.stderr.contains("there is no terminal"), "{asks:?}");
+    world.write_program(world.home().join("bin/older"), "#!/bin/sh\necho '2.1.247 (Claude Code)'\n");
+    let older = world.home().join("bin/older").display().to_string();
+    let older = draft(&world, "SPEC.md", &["--yes", "--client", &older]);
+    assert!(
+        older.code == Some(1) && older.stderr.contains("needs Claude Code 2.1.248 or newer"),
+        "{older:?}"
+    );
     let other = draft(&world, "SPEC.md", &["--yes", "--client", "/bin/echo"]);
     assert!(other.code == Some(1) && other.stderr.contains("is it Claude Code?"), "{other:?}");
     world.write("fix_plan.md", "- [ ] One\n```\nopen\n");

@@ -26,6 +26,7 @@ mod models;
 mod morning;
 mod near_miss;
 mod night;
+mod outside;
 mod pack;
 mod parked;
 mod plan;

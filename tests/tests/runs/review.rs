@@ -1,5 +1,6 @@
 //! `--review`: a session that can only read looks at ticked items before their ticks count.
 
+use crate::outside::Outside;
 use crate::parked::{staged, stand_in};
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::tick;
@@ -50,7 +51,16 @@ fn findings_open_the_item_again_until_a_review_passes_it_and_the_price_is_told_a
     let world = reviewed(TWO, &[first]);
     let sessions = [finishes(), finishes(), promises()];
     let sessions: Vec<&str> = sessions.iter().map(String::as_str).collect();
-    let options = ["--review", "item", "--review-model", "haiku", "--verify", "echo checked"];
+    let options = [
+        "--review",
+        "item",
+        "--review-model",
+        "haiku",
+        "--verify",
+        "echo checked",
+        "--",
+        "--dangerously-skip-permissions",
+    ];
     let finished = staged(&world, &sessions, &options);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let journal = journal(&world);
@@ -78,8 +88,11 @@ fn findings_open_the_item_again_until_a_review_passes_it_and_the_price_is_told_a
     }
     // It can only read, belongs to no run, and our hooks leave it alone, though they are called.
     let arguments = seen(&world, 1, "arguments");
-    assert!(arguments.contains("--model haiku --strict-mcp-config --tools Read,Grep,Glob"), "{arguments}");
-    assert!(!arguments.contains("--settings"), "{arguments}");
+    assert!(
+        arguments.contains("--model haiku --strict-mcp-config --tools Read,Grep,Glob --restricted"),
+        "{arguments}"
+    );
+    assert!(!arguments.contains("--dangerously-skip-permissions"), "{arguments}");
     let environment = seen(&world, 1, "environment");
     assert!(environment.contains("PLIMSOLL_REVIEW_OF=") && !environment.contains("PLIMSOLL_RUN_ID="));
     let id = arguments.split("--session-id ").nth(1).and_then(|rest| rest.split(' ').next()).expect("an id");
@@ -322,6 +335,51 @@ fn where_there_is_nothing_to_review_the_run_does_not_begin() {
         assert!(refused.stderr.contains(words), "{words}: {refused:?}");
         assert!(!world.exists(STATE), "{options:?}");
     }
+}
+
+#[test]
+fn whatever_the_run_may_do_its_reviewer_reads_nothing_outside_the_project() {
+    let mut world = world(ONE);
+    let outside = Outside::new(&world);
+    let settings = outside.permissive_settings().to_string();
+    for file in [&world.home().join(".claude/settings.json"), &world.path(".claude/settings.local.json")] {
+        world.write(file, &settings);
+    }
+    let (reads, mentions) = (outside.clone(), outside.mentions());
+    let model = play_real(&mut world, move |turn| {
+        if !turn.saw("# Review\n") {
+            return match turn.step {
+                // The reviewer is shown the diff.
+                0 => Step::bash(format!("echo '{mentions}' >> README.md && {}", tick("Item one"))),
+                _ => Step::text(format!("All done.\n\n{}", turn.promise)),
+            };
+        }
+        match turn.step {
+            0 => reads.attempts(Step::text("I try.")),
+            _ => Step::text("VERDICT: pass"),
+        }
+    });
+    let ours = ["run", "--objective", "Do the plan.", "--name", "Dates", "--review", "item"];
+    let clients = ["--", "--model", "opus", "--dangerously-skip-permissions"];
+    // Without it the client refuses this argument to root.
+    let finished = world.plimsoll(&[&ours[..], &clients].concat()).env("IS_SANDBOX", "1").run();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let mut requests = model.main_requests();
+    requests.retain(|request| request.first_text().contains("# Review\n"));
+    outside.assert_unread(&requests);
+    assert!(requests[0].text().contains("> +@"), "{}", requests[0].text());
+}
+
+#[test]
+fn a_review_needs_a_client_that_can_confine_it() {
+    let world = world(ONE);
+    world.write_program(world.home().join("bin/older"), "#!/bin/sh\necho '2.1.247 (Claude Code)'\n");
+    let older = world.home().join("bin/older").display().to_string();
+    let ours = ["run", "--objective", "Do the plan.", "--review", "item", "--client", &older];
+    let refused = world.plimsoll(&ours).run();
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("--review needs Claude Code 2.1.248 or newer"), "{refused:?}");
+    assert!(!world.exists(STATE), "no run was begun");
 }
 
 #[test]

@@ -270,8 +270,9 @@ fn resume(
     };
     sandbox::check_for_resume(project, arguments.task.verify_sandbox())?;
     let ready = prepare(project, &asked.options)?;
-    let known = state_file::load(project, None)?.and_then(|state| state.options.workers);
-    match &known {
+    let known = state_file::load(project, None)?.map(|state| state.options).unwrap_or_default();
+    ready.check_review(&asked.options, changes.review_every.unwrap_or(known.review_every))?;
+    match &known.workers {
         Some(WorkerOptions { fleet: Some(fleet), .. }) => {
             return Err(RunCommandError::OfFleet(fleet.clone()));
         }
@@ -307,6 +308,7 @@ fn create(
         sandbox::check(project)?;
     }
     let ready = prepare(project, &asked.options)?;
+    ready.check_review(&asked.options, new.review_every)?;
     let state = lifecycle::create(project, &new)?;
     // Standard error of a run that a program reads, as that of a worker, is nobody's screen.
     if !arguments.json {

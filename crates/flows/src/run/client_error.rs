@@ -1,6 +1,7 @@
 //! Why a client cannot work for a run.
 
 use plimsoll_policy::client::{UPDATE, dotted};
+use plimsoll_policy::read_only::FIRST_CONFINED;
 use plimsoll_protocol::settings::{FIRST_MODERN, Unreadable};
 use plimsoll_store::StoreError;
 use std::path::PathBuf;
@@ -25,6 +26,19 @@ pub enum ClientError {
     /// It has no events that show the working memory.
     #[error("--memory needs Claude Code {} or newer, and {program} says {answer}", dotted(FIRST_MODERN))]
     TooOldForMemory {
+        /// The program.
+        program: PathBuf,
+        /// What it says of its version.
+        answer: String,
+    },
+    /// It cannot confine a session that only reads to the project.
+    #[error(
+        "{what} needs Claude Code {} or newer, whose `--restricted` keeps a session inside the project, and {program} says {answer}: update Claude Code",
+        dotted(FIRST_CONFINED)
+    )]
+    TooOldToConfine {
+        /// What needs it.
+        what: &'static str,
         /// The program.
         program: PathBuf,
         /// What it says of its version.

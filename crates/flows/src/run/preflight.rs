@@ -4,6 +4,7 @@ use super::{ClientError, Options, RunError, SettingsFault};
 use crate::install::places::{hooks_in, settings_files};
 use crate::install::{command_for, is_copied, program_home, ready_programs};
 use plimsoll_policy::models::{OPTION, without_option};
+use plimsoll_policy::read_only::can_confine;
 use plimsoll_protocol::settings::{self, HookSupport, OurHook, Parts, agent, servers};
 use plimsoll_store::{Project, StoreError, disk, environment, lock, state_file};
 use std::path::Path;
@@ -68,6 +69,25 @@ pub(crate) fn check_client(client: &Path) -> Result<String, ClientError> {
     match plimsoll_policy::client::too_old(&version) {
         Some(words) => Err(ClientError::TooOld(words)),
         None => Ok(version),
+    }
+}
+
+/// Refuses a client of this version for a session that must stay inside the project.
+pub(crate) fn check_can_confine(what: &'static str, client: &Path, version: &str) -> Result<(), ClientError> {
+    if can_confine(version) {
+        return Ok(());
+    }
+    let answer = plimsoll_domain::text::clip(&plimsoll_domain::text::one_line(version), 80);
+    Err(ClientError::TooOldToConfine { what, program: client.to_owned(), answer })
+}
+
+impl Preflight {
+    /// Refuses reviews, one after so many items (0 for none), by a client that cannot keep them inside the project.
+    pub fn check_review(&self, options: &Options, review_every: u32) -> Result<(), RunError> {
+        match review_every {
+            0 => Ok(()),
+            _ => Ok(check_can_confine("--review", &options.client, &self.version)?),
+        }
     }
 }
 

@@ -216,17 +216,14 @@ fn only_the_items_that_a_finding_names_are_open_again() {
 }
 
 #[test]
-fn a_reviewing_session_takes_over_what_is_no_tool_and_no_model() {
+fn a_reviewing_session_takes_over_neither_model_nor_permissions() {
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     for (given, kept) in [
         ("", ""),
-        (
-            "--model opus --allowedTools Bash Edit --settings s.json",
-            "--allowedTools Bash Edit --settings s.json",
-        ),
-        ("--mcp-config a.json b.json --permission-mode plan", "--permission-mode plan"),
-        ("--mcp-config=a.json --verbose", "--verbose"),
-        ("--tools Bash --tools=Write --model=opus --add-dir ..", "--add-dir .."),
+        ("--model opus --allowedTools Bash Edit --settings s.json", ""),
+        ("--mcp-config a.json b.json --permission-mode plan", ""),
+        ("--dangerously-skip-permissions --verbose", "--verbose"),
+        ("--tools Bash --tools=Write --model=opus --add-dir .. --effort low", "--effort low"),
     ] {
         assert_eq!(arguments(&words(given)), words(kept), "{given}");
     }

@@ -2,8 +2,9 @@
 
 use super::{EndCause, Ended, Reviewing};
 use crate::hook_invocation::{REVIEW_VARIABLE, RUN_VARIABLE};
-use crate::read_only::ONLY_READS;
+use crate::read_only::ReadOnlySession;
 use crate::run::budget_left;
+use crate::run::check_can_confine;
 use crate::run::stream_reader::StreamReader;
 use crate::session_result::SessionResult;
 use plimsoll_domain::git_names::CommitId;
@@ -90,6 +91,10 @@ impl Reviewing<'_, '_> {
             result: SessionResult::default(),
             cause: EndCause::Trouble(words.to_owned()),
         };
+        // A resume may have found another client than the one with which the run began.
+        if let Err(error) = check_can_confine("--review", self.reviewer.client, self.reviewer.version) {
+            return Ok(without(&error.to_string()));
+        }
         let base = review::base(self.state, &session.items);
         let base = base.map(CommitId::parse).transpose();
         let Some(changes) = base
@@ -121,12 +126,14 @@ impl Reviewing<'_, '_> {
         session: &ReviewSession,
         prompt: &Path,
     ) -> Result<Result<Client, client::NotStarted>, StoreError> {
+        let ReadOnlySession { arguments, mut environment } = ReadOnlySession::from_user_settings();
+        // It belongs to no run, and our hooks leave it alone. Last, so that no variable of the user's settings replaces it.
+        environment.push((REVIEW_VARIABLE.to_owned(), self.state.run_id.to_string()));
         let started = client::start(Launch {
             program: self.reviewer.client,
-            arguments: &self.arguments(session),
+            arguments: &self.arguments(session, arguments),
             folder: self.project.root(),
-            // It belongs to no run, and our hooks leave it alone.
-            environment: &[(REVIEW_VARIABLE.to_owned(), self.state.run_id.to_string())],
+            environment: &environment,
             without: &[RUN_VARIABLE],
             stdin: disk::open(prompt)?,
             stdout: disk::open_to_append(&self.output(session, "jsonl"))?,
@@ -149,7 +156,7 @@ impl Reviewing<'_, '_> {
         Ok(Ok(client))
     }
 
-    fn arguments(&self, session: &ReviewSession) -> Vec<String> {
+    fn arguments(&self, session: &ReviewSession, only_reads: Vec<String>) -> Vec<String> {
         let given = review::arguments(self.reviewer.client_arguments);
         let ours = ["-p", "--output-format", "stream-json", "--verbose", "--session-id", &session.id];
         ours.into_iter()
@@ -157,7 +164,7 @@ impl Reviewing<'_, '_> {
             .chain(budget_left(self.project, self.state, self.reviewer.era, &given))
             .chain(given.iter().cloned())
             .chain(self.model().into_iter().flat_map(|model| [OPTION.to_owned(), model.to_owned()]))
-            .chain(ONLY_READS.map(str::to_owned))
+            .chain(only_reads)
             .collect()
     }
 
