@@ -19,6 +19,8 @@ use thiserror::Error;
 const DEADLINE: Duration = Duration::from_secs(300);
 /// How much of git's words is kept.
 const LONGEST_REASON: usize = 500;
+/// How much of a refused address is shown.
+const LONGEST_ADDRESS: usize = 200;
 
 /// Why something did not come about.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -32,6 +34,16 @@ pub enum RemoteError {
     /// A text could not be kept as an object.
     #[error("cannot keep a text in our own repository: {0}")]
     NotKept(String),
+    /// An address for which git would start a program of its name, or of a kind that it does not know.
+    #[error(
+        "the remote's address {0} is none that machines can share: name it by https, http, ssh, git, file or a path with `git remote set-url` (for pushes with --push), or another remote with --remote"
+    )]
+    UnsupportedAddress(String),
+    /// A setting leads to a transport that is not allowed.
+    #[error(
+        "git may not use the transport `{0}` here: see where `git config --get-regexp 'url.*insteadof'` leads, and what GIT_ALLOW_PROTOCOL names"
+    )]
+    ForbiddenTransport(String),
     /// It was pushed to meanwhile.
     #[error("it has moved meanwhile")]
     Moved,
@@ -107,6 +119,9 @@ impl Remote {
         let outcome = self.talk(&[&options[..], refspecs].concat(), give_up);
         if outcome.succeeded() {
             return Ok(());
+        }
+        if let Some(error) = forbidden_transport(&outcome) {
+            return Err(error);
         }
         let words = String::from_utf8_lossy(&outcome.stderr).into_owned();
         match words.split_once("couldn't find remote ref ") {
@@ -214,7 +229,37 @@ fn addresses(repository: &Path, name: &str) -> Result<(String, String), RemoteEr
         let address = git::text(&outcome);
         (outcome.succeeded() && !address.is_empty()).then_some(address).ok_or_else(none)
     };
-    Ok((ask(&["remote", "get-url", name])?, ask(&["remote", "get-url", "--push", name])?))
+    let fetches = check_address(ask(&["remote", "get-url", name])?)?;
+    Ok((fetches, check_address(ask(&["remote", "get-url", "--push", name])?)?))
+}
+
+/// The schemes of the addresses that git itself speaks. For every other one, and for `NAME::ADDRESS`, it starts
+/// `git-remote-NAME` from its folder or the PATH, and some of these never end (`git-remote-fd`).
+const SCHEMES: [&str; 7] = ["https", "http", "ssh", "git", "file", "git+ssh", "ssh+git"];
+
+/// Refuses addresses for which git would start another program. Paths and `HOST:PATH` have no scheme.
+fn check_address(address: String) -> Result<String, RemoteError> {
+    let is_scheme = |letter: char| letter.is_ascii_alphanumeric() || ['+', '-', '.'].contains(&letter);
+    let (scheme, rest) = address.split_at(address.find(|letter| !is_scheme(letter)).unwrap_or(address.len()));
+    let is_supported = !rest.starts_with("::")
+        && (!rest.starts_with("://") || SCHEMES.contains(&scheme.to_ascii_lowercase().as_str()));
+    if is_supported {
+        return Ok(address);
+    }
+    let shown = match (rest.strip_prefix("::"), rest.contains("://")) {
+        // What stands before an `@` may be a password there, too.
+        (Some(place), false) => format!("{scheme}::{}", place.rsplit('@').next().unwrap_or_default()),
+        _ => without_credentials(&address),
+    };
+    Err(RemoteError::UnsupportedAddress(clip(&one_line(&shown), LONGEST_ADDRESS)))
+}
+
+/// The transport that git was not allowed to use, by its words.
+fn forbidden_transport(outcome: &Outcome) -> Option<RemoteError> {
+    let words = String::from_utf8_lossy(&outcome.stderr);
+    let (_, rest) = words.split_once("transport '")?;
+    let (name, _) = rest.split_once("' not allowed")?;
+    Some(RemoteError::ForbiddenTransport(clip(&one_line(name), LONGEST_ADDRESS)))
 }
 
 /// An address without a user's name and password before the host; a name alone stays.
@@ -234,6 +279,9 @@ pub fn without_credentials(address: &str) -> String {
 
 /// By what git prints of each reference: `!`, the reference, and the reason in brackets.
 fn why_not_pushed(outcome: &Outcome) -> RemoteError {
+    if let Some(error) = forbidden_transport(outcome) {
+        return error;
+    }
     let printed = String::from_utf8_lossy(&outcome.stdout).into_owned();
     let refused: Vec<&str> = printed.lines().filter(|line| line.starts_with('!')).collect();
     let Some(first) = refused.first() else { return RemoteError::Away(said(outcome)) };
@@ -356,9 +404,80 @@ mod tests {
         remote.own().show_in_clone("refs/plimsoll/x", &head).unwrap();
         assert_eq!(remote.below("refs/all").len(), 2, "it came to the remote of before");
         assert!(!trap.exists());
-        shell(&clone, "git config remote.origin.url \"ext::touch trap\"");
-        let led = Remote::open(&clone, "origin", &folder.path().join("led.git")).unwrap();
-        assert!(matches!(led.fetch(&["main:x"], &never), Err(RemoteError::Away(_))));
+    }
+
+    #[test]
+    fn addresses_that_start_a_program_are_refused_before_git_is_started() {
+        let (folder, clone, _) = stage();
+        for (address, shown) in [
+            ("ext::touch trap", "ext::touch trap"),
+            ("fd::17", "fd::17"),
+            ("foo::user:secret@host/x", "foo::host/x"),
+            ("foo::https://user:secret@host/x", "foo::https://host/x"),
+            ("foo://user:secret@host/x", "foo://host/x"),
+            ("transport-helper://x", "transport-helper://x"),
+            ("ftp://host/x", "ftp://host/x"),
+            ("codecommit::us-east-1://repository", "codecommit::us-east-1://repository"),
+        ] {
+            for key in ["url", "pushurl"] {
+                shell(
+                    &clone,
+                    &format!(
+                        "git config remote.led.url ../bare.git; git config remote.led.{key} '{address}'"
+                    ),
+                );
+                let refused = Remote::open(&clone, "led", &folder.path().join("led.git"));
+                let expected = RemoteError::UnsupportedAddress(shown.to_owned());
+                assert_eq!(refused.err(), Some(expected), "{key} {address}");
+                shell(&clone, "git config --remove-section remote.led");
+            }
+        }
+        assert!(!clone.join("trap").exists() && !folder.path().join("led.git").exists());
+        for address in [
+            "https://host/x",
+            "HTTPS://host/x",
+            "http://host/x",
+            "ssh://user@host/x",
+            "git+ssh://host/x",
+            "git://host/x",
+            "file:///x",
+            "host:x",
+            "user@host:x/y::z",
+            "/x/y::z",
+            "./a::b",
+            "../bare.git",
+            "[::1]:x",
+            "bare",
+        ] {
+            assert_eq!(check_address(address.to_owned()), Ok(address.to_owned()));
+        }
+    }
+
+    #[test]
+    fn no_setting_of_the_users_leads_to_another_transport() {
+        let (folder, clone, _) = stage();
+        // The user's settings are read from the environment, which a test does not change: its own repository has them instead.
+        for (address, name) in [("fd::17", "fd"), ("ext::touch trap", "ext"), ("foo://x", "foo")] {
+            let place = folder.path().join(format!("{name}.git"));
+            let remote = Remote::open(&clone, "origin", &place).unwrap();
+            let bare = remote.address();
+            // Without objects of its own it is no repository for a git that is asked here.
+            shell(
+                &place,
+                &format!(
+                    "git config --file config 'url.{address}.insteadOf' '{bare}' && git config --file config protocol.allow always \
+                     && git config --file config protocol.{name}.allow always"
+                ),
+            );
+            let began = std::time::Instant::now();
+            let head = git::head(&clone).unwrap();
+            let push = Push { object: Some(&head), reference: "refs/heads/new", lease: Lease::Absent };
+            let expected = Err(RemoteError::ForbiddenTransport(name.to_owned()));
+            assert_eq!(remote.fetch(&["main:x"], &never), expected, "{address}");
+            assert_eq!(remote.push(&[push], &never), expected, "{address}");
+            assert_eq!(remote.may_push(push), expected, "{address}");
+            assert!(began.elapsed() < Duration::from_secs(60), "nothing hangs");
+        }
         assert!(!clone.join("trap").exists());
     }
 

@@ -188,8 +188,6 @@ const TALKS_PLAINLY: &[&str] = &[
     // No cleaning in the background works on after us.
     "gc.auto=0",
     "maintenance.auto=false",
-    // The address comes from the clone's settings: it names no program.
-    "protocol.ext.allow=never",
     "push.gpgSign=false",
     "push.followTags=false",
     "push.recurseSubmodules=no",
@@ -197,16 +195,17 @@ const TALKS_PLAINLY: &[&str] = &[
     "submodule.recurse=false",
 ];
 
+/// The transports by which a remote is reached, as git names them. The user's `url.….insteadOf` may lead to an address that
+/// `remote_repository` has not checked: no `git-remote-NAME` is started but these.
+const TRANSPORTS: [&str; 5] = ["https", "http", "ssh", "git", "file"];
+
+/// The variable that says so, stronger than every `protocol.….allow` of the user's, which could permit more. What it names
+/// already is not made more.
+const ALLOWED_TRANSPORTS: &str = "GIT_ALLOW_PROTOCOL";
+
 /// By what else the user's credentials are found, and the way to the remote.
-const KEPT_WHEN_TALKING: &[&str] = &[
-    "GIT_SSH",
-    "GIT_SSH_COMMAND",
-    "GIT_SSH_VARIANT",
-    "GIT_ASKPASS",
-    "GIT_PROXY_COMMAND",
-    "GIT_EXEC_PATH",
-    "GIT_ALLOW_PROTOCOL",
-];
+const KEPT_WHEN_TALKING: &[&str] =
+    &["GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT", "GIT_ASKPASS", "GIT_PROXY_COMMAND", "GIT_EXEC_PATH"];
 /// Beginnings of such names: certificates, proxies, and settings that the environment names one by one.
 const KEPT_BEGINNINGS: &[&str] =
     &["GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "GIT_CONFIG_COUNT"];
@@ -228,6 +227,11 @@ pub(crate) fn talking(git_folder: &Path, arguments: &[&str]) -> Command {
     }
     command.env("GIT_DIR", git_folder);
     command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_NO_LAZY_FETCH", "1").env("LC_ALL", "C");
+    let users = environment::variable(ALLOWED_TRANSPORTS);
+    let is_allowed =
+        |one: &&str| users.as_ref().is_none_or(|users| users.split(':').any(|allowed| allowed == *one));
+    let allowed: Vec<&str> = TRANSPORTS.into_iter().filter(is_allowed).collect();
+    command.env(ALLOWED_TRANSPORTS, allowed.join(":"));
     if environment::variable("SSH_ASKPASS").is_none() {
         command.env("SSH_ASKPASS", "false").env("SSH_ASKPASS_REQUIRE", "force");
     }
