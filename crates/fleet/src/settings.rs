@@ -4,11 +4,13 @@
 //! No error repeats a value: a password that was not encoded can be a part of any of them.
 
 mod connection_string;
+pub(crate) mod libpq;
 pub(crate) mod pass_file;
 pub(crate) mod service_file;
 
 pub(crate) use connection_string::parse as of_connection_string;
 
+use libpq::LIBPQ_SETTINGS;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
@@ -17,25 +19,6 @@ use std::time::Duration;
 
 /// Values by libpq's keywords.
 pub(crate) type Parameters = BTreeMap<&'static str, String>;
-
-/// The keywords that are obeyed, each with the variable that has its value otherwise.
-const KEYWORDS: [(&str, &str); 15] = [
-    ("application_name", "PGAPPNAME"),
-    ("channel_binding", "PGCHANNELBINDING"),
-    ("connect_timeout", "PGCONNECT_TIMEOUT"),
-    ("dbname", "PGDATABASE"),
-    ("host", "PGHOST"),
-    ("hostaddr", "PGHOSTADDR"),
-    ("options", "PGOPTIONS"),
-    ("passfile", "PGPASSFILE"),
-    ("password", "PGPASSWORD"),
-    ("port", "PGPORT"),
-    ("service", "PGSERVICE"),
-    ("sslmode", "PGSSLMODE"),
-    ("sslrootcert", "PGSSLROOTCERT"),
-    ("target_session_attrs", "PGTARGETSESSIONATTRS"),
-    ("user", "PGUSER"),
-];
 
 /// libpq waits without end; nobody is there to end that.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -59,6 +42,21 @@ pub enum SettingsError {
         "the address of the database or the service file holds a connection parameter that is not known here"
     )]
     UnknownParameter,
+    /// A setting of libpq's that is not obeyed here.
+    #[error(
+        "{name} is set, which is not supported: {why}; unset it, or state in PLIMSOLL_DATABASE_URL what is done here"
+    )]
+    Unsupported {
+        /// Its keyword and its variable.
+        name: String,
+        /// Why it matters.
+        why: &'static str,
+    },
+    /// A way to log in that cannot be insisted on.
+    #[error(
+        "`require_auth` (PGREQUIREAUTH) can only be scram-sha-256 here, which is then tied to TLS as by channel_binding=require: with channel_binding=disable, without TLS and for every other method it cannot be ensured"
+    )]
+    RequireAuth,
     /// A value that means nothing.
     #[error("the connection parameter `{parameter}` must be {expected}")]
     Value {
@@ -237,22 +235,35 @@ pub(crate) struct Here {
     pub(crate) open_pass_file: Option<PathBuf>,
 }
 
-/// The keyword that we know by this name.
+/// The keyword of libpq by this name.
 pub(crate) fn keyword(name: &str) -> Option<&'static str> {
-    KEYWORDS.iter().map(|(keyword, _)| *keyword).find(|keyword| *keyword == name)
+    LIBPQ_SETTINGS.iter().filter_map(|setting| setting.keyword).find(|keyword| *keyword == name)
 }
 
 /// What libpq's variables say.
 pub(crate) fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Parameters {
-    KEYWORDS.iter().filter_map(|(keyword, name)| Some((*keyword, variable(name)?))).collect()
+    let stated = LIBPQ_SETTINGS.iter().filter_map(|setting| {
+        let value = variable(setting.variable?).filter(|value| !value.is_empty())?;
+        Some((setting.keyword?, value))
+    });
+    stated.collect()
 }
 
 /// The settings that these parameters mean.
 pub(crate) fn settings(parameters: &Parameters, here: Here) -> Result<Settings, SettingsError> {
+    if let Some((name, why)) = libpq::refused_setting(parameters) {
+        return Err(SettingsError::Unsupported { name, why });
+    }
     let value = |name: &str| parameters.get(name).map(String::as_str).filter(|value| !value.is_empty());
     let user = value("user").map(str::to_owned).or(here.user).ok_or(SettingsError::NoUser)?;
     let database = value("dbname").unwrap_or(&user).to_owned();
-    let ssl = one_of("sslmode", value("sslmode"), &SSL_MODES, SslMode::Prefer)?;
+    // As with libpq, the older name counts where the newer one is not set.
+    let without_mode = if value("requiressl").is_some_and(|value| value.starts_with('1')) {
+        SslMode::Require
+    } else {
+        SslMode::Prefer
+    };
+    let ssl = one_of("sslmode", value("sslmode"), &SSL_MODES, without_mode)?;
     let mut servers = servers(value("host"), value("hostaddr"), value("port"), &here.socket_folder)?;
     for server in &mut servers {
         let password = value("password").map(str::to_owned);
@@ -264,7 +275,7 @@ pub(crate) fn settings(parameters: &Parameters, here: Here) -> Result<Settings, 
         servers,
         ssl,
         trust: trust(ssl, value("sslrootcert"), here.root)?,
-        binding: one_of("channel_binding", value("channel_binding"), &BINDINGS, Binding::Prefer)?,
+        binding: binding(value("channel_binding"), value("require_auth"), ssl)?,
         connect_timeout: connect_timeout(value("connect_timeout"))?,
         application: value("application_name").unwrap_or("plimsoll-fleet").to_owned(),
         options: value("options").map(str::to_owned),
@@ -273,6 +284,20 @@ pub(crate) fn settings(parameters: &Parameters, here: Here) -> Result<Settings, 
         user,
         database,
     })
+}
+
+/// How strongly a password is tied to TLS. PostgreSQL's client library for Rust can insist on no method of logging in, but
+/// on this tie, which only SCRAM has: then no password is sent by any other method, and no server that asks for none is
+/// accepted.
+fn binding(stated: Option<&str>, required: Option<&str>, ssl: SslMode) -> Result<Binding, SettingsError> {
+    let binding = one_of("channel_binding", stated, &BINDINGS, Binding::Prefer)?;
+    match required {
+        None => Ok(binding),
+        Some("scram-sha-256") if binding != Binding::Disable && ssl != SslMode::Disable => {
+            Ok(Binding::Require)
+        }
+        Some(_) => Err(SettingsError::RequireAuth),
+    }
 }
 
 const BINDINGS: [(&str, Binding); 3] =

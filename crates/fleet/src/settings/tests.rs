@@ -1,3 +1,4 @@
+use super::libpq::Treatment;
 use super::*;
 
 fn found(text: &str) -> Result<Settings, SettingsError> {
@@ -48,7 +49,8 @@ fn what_cannot_be_obeyed_is_refused_without_a_word_of_what_may_be_a_password() {
         ("postgresql://[::1/x", "encode `@`"),
         ("postgresql://ann:hunter2", "`port` must be a number"),
         ("postgresql://db/x?hunter2=1", "not known here"),
-        ("postgresql://db/x?sslcert=hunter2", "not known here"),
+        ("postgresql://db/x?sslcert=hunter2", "`sslcert` (PGSSLCERT) is set, which is not supported"),
+        ("host=db require_auth=hunter2", "`require_auth` (PGREQUIREAUTH) can only be scram-sha-256"),
         ("password=hunter2 hunter2", "cannot be read"),
         ("password=pass hunter2=x", "not known here"),
         ("password='hunter2", "cannot be read"),
@@ -140,4 +142,101 @@ fn a_service_is_a_section_of_its_file() {
         Err(SettingsError::ServiceLine { path: "/pg_service.conf".into(), line: 11 })
     );
     assert_eq!(section("odd"), Err(SettingsError::UnknownParameter));
+}
+
+/// The parameters and variables of libpq's manual, of version 19 and of those before it that still run.
+const KEYWORDS_OF_LIBPQ: &str = "application_name authtype channel_binding client_encoding connect_timeout dbname \
+    fallback_application_name gssdelegation gssencmode gsslib host hostaddr keepalives keepalives_count keepalives_idle \
+    keepalives_interval krbsrvname load_balance_hosts max_protocol_version min_protocol_version oauth_ca_file oauth_client_id \
+    oauth_client_secret oauth_issuer oauth_scope options passfile password port replication require_auth requirepeer requiressl \
+    scram_client_key scram_server_key service servicefile ssl_max_protocol_version ssl_min_protocol_version sslcert sslcertmode \
+    sslcompression sslcrl sslcrldir sslkey sslkeylogfile sslmode sslnegotiation sslpassword sslrootcert sslsni \
+    target_session_attrs tcp_user_timeout tty user";
+const VARIABLES_OF_LIBPQ: &str = "PGAPPNAME PGCHANNELBINDING PGCLIENTENCODING PGCONNECT_TIMEOUT PGDATABASE PGDATESTYLE PGGEQO \
+    PGGSSDELEGATION PGGSSENCMODE PGGSSLIB PGHOST PGHOSTADDR PGKRBSRVNAME PGLOADBALANCEHOSTS PGLOCALEDIR PGMAXPROTOCOLVERSION \
+    PGMINPROTOCOLVERSION PGOAUTHCAFILE PGOAUTHDEBUG PGOPTIONS PGPASSFILE PGPASSWORD PGPORT PGREALM PGREQUIREAUTH PGREQUIREPEER \
+    PGREQUIRESSL PGSERVICE PGSERVICEFILE PGSSLCERT PGSSLCERTMODE PGSSLCOMPRESSION PGSSLCRL PGSSLCRLDIR PGSSLKEY \
+    PGSSLMAXPROTOCOLVERSION PGSSLMINPROTOCOLVERSION PGSSLMODE PGSSLNEGOTIATION PGSSLROOTCERT PGSSLSNI PGSYSCONFDIR \
+    PGTARGETSESSIONATTRS PGTTY PGTZ PGUSER";
+
+#[test]
+fn every_setting_of_libpq_has_one_treatment_and_is_obeyed_refused_or_documented() {
+    let sorted = |names: Vec<&'static str>| {
+        let mut names = names;
+        names.sort_unstable();
+        names
+    };
+    let keywords = sorted(LIBPQ_SETTINGS.iter().filter_map(|setting| setting.keyword).collect());
+    assert_eq!(keywords, KEYWORDS_OF_LIBPQ.split_whitespace().collect::<Vec<_>>(), "each once");
+    let variables = sorted(LIBPQ_SETTINGS.iter().filter_map(|setting| setting.variable).collect());
+    assert_eq!(variables, VARIABLES_OF_LIBPQ.split_whitespace().collect::<Vec<_>>(), "each once");
+
+    let docs = include_str!("../../../../docs/fleet.md");
+    for setting in LIBPQ_SETTINGS {
+        let names = [setting.variable, setting.keyword].into_iter().flatten();
+        match setting.treatment {
+            Treatment::Honored => {}
+            Treatment::Ignored => {
+                for name in names {
+                    assert!(docs.contains(&format!("`{name}`")), "docs/fleet.md says nothing of {name}");
+                }
+                let Some(keyword) = setting.keyword else { continue };
+                assert!(found(&format!("host=db {keyword}=1")).is_ok(), "{keyword}");
+            }
+            Treatment::Refused { except, why } => {
+                let keyword = setting.keyword.expect("a keyword");
+                let stated = |value: &str| found(&format!("host=db {keyword}={value}"));
+                let error = stated("hunter2").expect_err(keyword).to_string();
+                assert!(
+                    error.contains(keyword) && error.contains(why) && !error.contains("hunter2"),
+                    "{error}"
+                );
+                assert!(except.iter().all(|value| stated(value).is_ok()), "{keyword}");
+                let Some(variable) = setting.variable else { continue };
+                let by_variable = of_environment(|name| (name == variable).then(|| "hunter2".to_owned()));
+                let error = settings(&by_variable, here()).expect_err(variable).to_string();
+                assert!(error.contains(variable) && error.contains(why), "{error}");
+                // What an address states counts instead of the variable.
+                let Some(value) = except.first() else { continue };
+                let stated = of_connection_string(&format!("host=db {keyword}={value}")).expect(keyword);
+                let both: Parameters = by_variable.into_iter().chain(stated).collect();
+                assert!(settings(&both, here()).is_ok(), "{keyword}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_required_way_to_log_in_is_ensured_or_refused() {
+    for (text, expected) in [
+        ("require_auth=scram-sha-256", Some(Binding::Require)),
+        (
+            "require_auth=scram-sha-256 channel_binding=prefer sslmode=verify-full sslrootcert=/x",
+            Some(Binding::Require),
+        ),
+        ("channel_binding=prefer", Some(Binding::Prefer)),
+        ("require_auth=scram-sha-256 channel_binding=disable", None),
+        ("require_auth=scram-sha-256 sslmode=disable", None),
+        ("require_auth=md5", None),
+        ("require_auth=!password", None),
+        ("require_auth=scram-sha-256,md5", None),
+        ("require_auth=none", None),
+    ] {
+        let binding = found(&format!("host=db {text}")).map(|settings| settings.binding);
+        assert_eq!(binding.ok(), expected, "{text}");
+    }
+}
+
+#[test]
+fn the_older_name_of_sslmode_counts_where_that_is_not_set() {
+    let variables = |mode: Option<&'static str>| {
+        of_environment(move |name| match name {
+            "PGREQUIRESSL" => Some("1".to_owned()),
+            "PGSSLMODE" => mode.map(str::to_owned),
+            _ => None,
+        })
+    };
+    for (mode, expected) in [(None, SslMode::Require), (Some("disable"), SslMode::Disable)] {
+        assert_eq!(settings(&variables(mode), here()).map(|settings| settings.ssl), Ok(expected));
+    }
 }
