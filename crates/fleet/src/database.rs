@@ -4,10 +4,11 @@
 //! name, no setting outlives its transaction, and locks are rows' or a transaction's.
 
 use crate::deadline::answered;
-use crate::fault::{Fault, FleetError, fault, was_answered};
+use crate::fault::{Fault, FleetError, connect_fault, fault, was_answered};
+use crate::guarded_stream::Connector;
 use crate::settings::{Binding, Password, Place, Server, Settings, SslMode};
 use crate::tls;
-use postgres::config::{ChannelBinding, SslMode as Tls, TargetSessionAttrs};
+use postgres::config::{ChannelBinding, Host, SslMode as Tls, SslNegotiation, TargetSessionAttrs};
 use postgres::types::{ToSql, Type};
 use postgres::{Client, Config, IsolationLevel, NoTls, Row, Transaction};
 use rustls::ClientConfig;
@@ -202,7 +203,7 @@ fn reach_one(settings: &Settings, tls: &ClientConfig, server: &Server) -> Result
             Some(Ok(client)) => return Ok(client),
             Some(Err(error)) => error,
         };
-        let said = with_pass_file(fault(&error), settings.open_pass_file.as_ref());
+        let said = with_pass_file(connect_fault(&error), settings.open_pass_file.as_ref());
         let telling = match first {
             Some(first) => more_telling(first, said),
             None => said,
@@ -215,10 +216,12 @@ fn reach_one(settings: &Settings, tls: &ClientConfig, server: &Server) -> Result
     Err(first.unwrap_or(Fault::Lost))
 }
 
-/// Of two refusals the one that says more: a server that wants TLS refuses a connection without it, whatever the password.
+/// Of two refusals the one that says more. Where TLS is only preferred, its absence is no refusal; and a server that wants TLS
+/// refuses a connection without it, whatever the password.
 fn more_telling(first: Fault, second: Fault) -> Fault {
     match (&first, &second) {
-        (Fault::Refused(_) | Fault::NoTls, Fault::Password(_) | Fault::NoPassword { .. }) => second,
+        (_, Fault::NoTls) => first,
+        (Fault::NoTls, _) | (Fault::Refused(_), Fault::Password(_) | Fault::NoPassword { .. }) => second,
         _ => first,
     }
 }
@@ -231,10 +234,16 @@ fn with_pass_file(fault: Fault, open: Option<&PathBuf>) -> Fault {
 }
 
 fn try_one(mut config: Config, attempt: Attempt, tls: &ClientConfig) -> Result<Client, postgres::Error> {
-    match attempt {
-        Attempt::Plain => config.ssl_mode(Tls::Disable).connect(NoTls),
-        Attempt::Tls => config.ssl_mode(Tls::Require).connect(MakeRustlsConnect::new(tls.clone())),
+    if config.get_hosts().iter().any(|host| matches!(host, Host::Unix(_))) {
+        return config.ssl_mode(Tls::Disable).connect(NoTls);
     }
+    let tls = match attempt {
+        Attempt::Plain => None,
+        Attempt::Tls => Some(MakeRustlsConnect::new(tls.clone())),
+    };
+    // To the library the connector is one that begins TLS at once: so it leaves the question for TLS to the connector, and hands
+    // it every stream.
+    config.ssl_mode(Tls::Require).ssl_negotiation(SslNegotiation::Direct).connect(Connector { tls })
 }
 
 fn client_config(settings: &Settings, server: &Server) -> Config {

@@ -1,10 +1,13 @@
 //! What the database said, and what that means for whoever waits.
 
 use crate::found::{NotFound, URL};
+use crate::guarded_stream::Refusal;
 use crate::tls::TrustError;
+use plimsoll_domain::text::one_line;
 use plimsoll_policy::workers::Fenced;
 use postgres::error::SqlState;
 use std::error::Error;
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -95,9 +98,24 @@ pub enum Fault {
     /// It has no TLS.
     #[error("it has no TLS, which sslmode demands")]
     NoTls,
-    /// It is not who it should be, or speaks no TLS that we do.
-    #[error("it is not trusted: {0}")]
+    /// The certificate does not match.
+    #[error("its certificate is not accepted: {0}")]
     Untrusted(String),
+    /// There is no common version of TLS, or somebody else answers.
+    #[error("TLS cannot be set up: {0}")]
+    TlsFailed(String),
+    /// It does not log in by the method that ties the password to TLS.
+    #[error("it does not tie the password to TLS, which channel_binding or require_auth demands: {0}")]
+    NoBinding(String),
+    /// It ended the connection before it answered.
+    #[error("it closed the connection while connecting")]
+    Closed,
+    /// Something else listens there.
+    #[error("what answers there does not speak PostgreSQL's protocol")]
+    NotPostgres,
+    /// An answer that is longer than any that a fleet needs.
+    #[error("it announces an answer of {0} bytes, which is more than a fleet's database ever sends")]
+    TooLong(u64),
     /// It takes nobody from here.
     #[error("it refuses this user, database or connection: {0}")]
     Refused(String),
@@ -150,6 +168,7 @@ impl FleetError {
             fault,
             Fault::Unreachable(_)
                 | Fault::Lost
+                | Fault::Closed
                 | Fault::Silent(_)
                 | Fault::Restarting
                 | Fault::Crowded
@@ -183,6 +202,16 @@ impl Fault {
                     .to_owned()
             }
             Fault::Untrusted(_) => "check sslrootcert and the host's name in its certificate".to_owned(),
+            Fault::TlsFailed(_) => format!(
+                "check that the address in {URL} is PostgreSQL's own, and that it has TLS 1.2 or 1.3 (ssl_min_protocol_version)"
+            ),
+            Fault::NoBinding(_) => "let the role have a password by SCRAM (password_encryption = scram-sha-256) and connect to PostgreSQL itself with TLS, not to a pool; or leave channel_binding and require_auth out".to_owned(),
+            Fault::Closed => format!(
+                "see its log, and what stands between (a proxy, a firewall, listen_addresses); check the address in {URL}"
+            ),
+            Fault::NotPostgres | Fault::TooLong(_) => {
+                format!("check host and port in {URL}: do not trust what answers there with a password")
+            }
             Fault::Refused(_) => "check user, database and sslmode, and its pg_hba.conf".to_owned(),
             Fault::ReadOnly => "name the primary, or add target_session_attrs=read-write".to_owned(),
             Fault::Full(_) => "make room on the disk of the database".to_owned(),
@@ -197,21 +226,38 @@ impl Fault {
 
 /// What tokio-postgres says of TLS that did not come about; it has no kind of it that can be asked for.
 const TLS: &str = "error performing TLS handshake";
-const NO_TLS: &str = "server does not support TLS";
+const OUT_OF_TURN: [&str; 2] = ["unexpected message from server", "error parsing response from server"];
+const LOGIN: &str = "authentication error";
+const BINDING: &str = "channel binding";
 const NO_PASSWORD: &str = "password missing";
+
+/// What an error means while a connection is made: nothing was asked for yet, so nothing can be lost.
+pub(crate) fn connect_fault(error: &postgres::Error) -> Fault {
+    match fault(error) {
+        Fault::Lost => Fault::Closed,
+        // The library has no kind of these that can be asked for either.
+        Fault::Other(words) if OUT_OF_TURN.iter().any(|begin| words.starts_with(begin)) => Fault::NotPostgres,
+        // A method that pg_hba.conf demands and the library does not have.
+        Fault::Other(words) if words.starts_with(LOGIN) => Fault::Refused(words),
+        fault => fault,
+    }
+}
 
 /// What an error of the client means.
 pub(crate) fn fault(error: &postgres::Error) -> Fault {
     if let Some(said) = error.as_db_error() {
         return of_server(said.code(), said.message());
     }
+    if let Some(refusal) = refusal(error) {
+        return of_refusal(refusal);
+    }
     let words = chain(error);
-    if words.contains(NO_TLS) {
-        Fault::NoTls
-    } else if words.contains(NO_PASSWORD) {
+    if words.contains(NO_PASSWORD) {
         Fault::NoPassword { open_pass_file: None }
+    } else if words.contains(BINDING) {
+        Fault::NoBinding(words)
     } else if words.starts_with(TLS) {
-        Fault::Untrusted(words.trim_start_matches(TLS).trim_start_matches(": ").to_owned())
+        Fault::TlsFailed(words.trim_start_matches(TLS).trim_start_matches(": ").to_owned())
     } else if words.starts_with("error connecting to server") {
         Fault::Unreachable(words)
     } else if error.is_closed() || words.starts_with("error communicating with the server") {
@@ -224,6 +270,32 @@ pub(crate) fn fault(error: &postgres::Error) -> Fault {
 /// True if a server was there and did not like how it was spoken to: another way may do.
 pub(crate) fn was_answered(error: &postgres::Error) -> bool {
     error.as_db_error().is_some() || error.to_string() == TLS
+}
+
+/// Our own reason in an error of the client: it is its cause, or that of an error of the system.
+fn refusal(error: &postgres::Error) -> Option<&Refusal> {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let of_system = || cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref)?.downcast_ref();
+        if let Some(refusal) = cause.downcast_ref().or_else(of_system) {
+            return Some(refusal);
+        }
+        source = cause.source();
+    }
+    None
+}
+
+fn of_refusal(refusal: &Refusal) -> Fault {
+    match refusal {
+        Refusal::NoTls => Fault::NoTls,
+        // Nobody has proved who says this: a network may have put it there.
+        Refusal::Stated { code, message } => of_server(&SqlState::from_code(code), &one_line(message)),
+        Refusal::Closed => Fault::Closed,
+        Refusal::NotPostgres => Fault::NotPostgres,
+        Refusal::TooLong(length) => Fault::TooLong(*length),
+        Refusal::Certificate(words) => Fault::Untrusted(words.clone()),
+        Refusal::Tls(words) => Fault::TlsFailed(words.clone()),
+    }
 }
 
 fn of_server(code: &SqlState, message: &str) -> Fault {

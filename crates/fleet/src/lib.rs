@@ -18,6 +18,7 @@ mod deadline;
 mod fault;
 mod fleet;
 mod found;
+mod guarded_stream;
 mod rows;
 mod schema;
 pub mod settings;

@@ -12,6 +12,7 @@ mod bench;
 mod conformance;
 mod faults;
 mod reached;
+mod rogue;
 mod scale;
 mod together;
 mod upgrade;
