@@ -16,7 +16,7 @@ pub mod shared;
 mod slot;
 pub mod standing;
 pub mod table;
-mod tree;
+pub(crate) mod tree;
 
 use crate::install::git_exclude::exclude_run_files;
 use crate::run::day;
@@ -97,6 +97,9 @@ pub struct Joining {
     /// How long this machine waits while the board or the remote is away.
     pub patience: Duration,
 }
+
+/// Names to an item's own run the repository in which results are merged: its reviews read there.
+pub(crate) const MERGE_REPOSITORY_VARIABLE: &str = "PLIMSOLL_MERGE_REPOSITORY";
 
 /// True in the run of one item: the run of the whole plan reports for it.
 pub fn is_item_run() -> bool {

@@ -10,10 +10,11 @@ mod writing;
 
 pub(crate) use command::{asking, has_filters, own_command, own_reading_command, talking};
 pub use programs::AllowedPrograms;
+pub(crate) use shown::whole_lines;
 pub use shown::{Changes, changes_since};
 pub use tracked::tracked;
 pub use work::{Begun, ChangedFile, FileCommit, Hunk, Look, Since, Work, begin, history_of, join, work};
-pub(crate) use writing::{GitWriter, write};
+pub(crate) use writing::{GitWriter, settings_without_drivers, write};
 
 use crate::time_limit::TimeLimit;
 use crate::{Outcome, run};

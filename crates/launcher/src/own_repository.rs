@@ -6,7 +6,7 @@
 //! commits come by `git fetch`, which computes each object's id anew and runs git's checks (`fsckObjects`).
 
 use crate::child::{self, Terms};
-use crate::git::{self, AllowedPrograms, GitWriter, own_command};
+use crate::git::{self, AllowedPrograms, Changes, GitWriter, own_command};
 use crate::{Outcome, changes};
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::text::{clip, one_line};
@@ -24,6 +24,8 @@ const FETCH_DEADLINE: Duration = Duration::from_secs(300);
 const QUESTION_DEADLINE: Duration = Duration::from_secs(60);
 /// How much of git's words is kept.
 const MAX_REASON: usize = 500;
+/// A longer list of files says no more.
+const MAX_SUMMARY: usize = 8 * 1024;
 /// A larger repository is announced before it is copied.
 pub const LARGE: u64 = 1 << 30;
 
@@ -109,7 +111,7 @@ impl OwnRepository {
     }
 
     /// Where it is.
-    pub(crate) fn git_folder(&self) -> &Path {
+    pub fn git_folder(&self) -> &Path {
         &self.git_folder
     }
 
@@ -234,6 +236,70 @@ impl OwnRepository {
     fn is_commit(&self, reference: &str, commit: &CommitId) -> bool {
         let outcome = self.ask(&["rev-parse", "--verify", "--quiet", &format!("{reference}^{{commit}}")]);
         outcome.succeeded() && git::text(&outcome) == commit.as_str()
+    }
+
+    /// Writes the files of a commit into a folder of ours, which is emptied before. No filter runs: a file under one is as it is
+    /// stored.
+    pub fn export(&self, commit: &CommitId, folder: &Path) -> Result<(), OwnRepositoryError> {
+        let failed = |why: String| OwnRepositoryError::BadCommit { commit: commit.clone(), why };
+        let emptied = disk::remove_folder(folder).and_then(|()| disk::create_folder(folder));
+        emptied.map_err(|error| failed(error.to_string()))?;
+        let off = git::settings_without_drivers(&self.git_folder, folder);
+        let off = off.map_err(|outcome| failed(last_words(&outcome)))?;
+        let off = off.iter().flat_map(|setting| ["-c".to_owned(), setting.to_string_lossy().into_owned()]);
+        let write = ["read-tree", "--reset", "-u", commit.as_str()].map(str::to_owned);
+        let arguments: Vec<String> = off.chain(write).collect();
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let mut command = own_command(Some(&self.git_folder), folder, &arguments);
+        let index = folder.with_extension("index");
+        command.env("GIT_WORK_TREE", folder).env("GIT_INDEX_FILE", &index).env("GIT_ATTR_NOSYSTEM", "1");
+        let outcome = child::run(command, Terms::within(FETCH_DEADLINE));
+        let _ = disk::remove(&index);
+        if outcome.succeeded() { Ok(()) } else { Err(failed(last_words(&outcome))) }
+    }
+
+    /// What has changed between two commits below a folder of the repository, without paths that match a pattern of `left_out`;
+    /// `None` as base is before the first commit. At most so many bytes of the diff. None if git cannot say.
+    pub fn changes_between(
+        &self,
+        base: Option<&CommitId>,
+        commit: &CommitId,
+        below: &Path,
+        left_out: &[&str],
+        most: usize,
+    ) -> Option<Changes> {
+        let base = match base {
+            Some(base) => base.to_string(),
+            None => git::text(&self.ask_with(&["hash-object", "-t", "tree", "--stdin"], Some(Vec::new()))),
+        };
+        let below = below.to_string_lossy();
+        let relative =
+            if below.is_empty() { "--no-relative".to_owned() } else { format!("--relative={below}/") };
+        let inside = if below.is_empty() { String::new() } else { format!("{below}/") };
+        let except: Vec<String> =
+            left_out.iter().map(|pattern| format!(":(exclude){inside}{pattern}")).collect();
+        let printed = |option: &str, most: usize| {
+            let start = [
+                "diff",
+                "--no-ext-diff",
+                "--no-textconv",
+                &relative,
+                option,
+                &base,
+                commit.as_str(),
+                "--",
+                ".",
+            ];
+            let arguments: Vec<&str> = start.into_iter().chain(except.iter().map(String::as_str)).collect();
+            let command = own_command(Some(&self.git_folder), &self.git_folder, &arguments);
+            // One byte more, to know whether there is more.
+            let outcome =
+                child::run(command, Terms { most_output: most + 1, ..Terms::within(QUESTION_DEADLINE) });
+            outcome.succeeded().then(|| git::whole_lines(outcome.stdout, most))
+        };
+        let (summary, _) = printed("--stat=100", MAX_SUMMARY)?;
+        let (diff, is_cut) = printed("--patch", most)?;
+        Some(Changes { summary, diff, is_cut, new_files: Vec::new() })
     }
 
     /// Gives a commit to the clone, where no reference names it yet.

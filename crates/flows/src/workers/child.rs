@@ -2,6 +2,7 @@
 
 use crate::hook_invocation::RUN_VARIABLE;
 use crate::run::labels;
+use crate::workers::MERGE_REPOSITORY_VARIABLE;
 use crate::workers::ground::ITEM_PLAN;
 use crate::workers::tree::WORKER_VARIABLE;
 use plimsoll_domain::state::VerifyEach;
@@ -47,6 +48,8 @@ pub(super) struct Start<'a> {
     pub(super) run: &'a RunState,
     pub(super) client: &'a Path,
     pub(super) project: &'a Project,
+    /// The git folder of the repository in which results are merged.
+    pub(super) merge_repository: &'a Path,
     pub(super) worker: usize,
     pub(super) item: &'a str,
     /// The item's number in the plan, from 1, and which attempt it is.
@@ -105,7 +108,11 @@ impl Start<'_> {
     }
 
     fn environment(&self) -> Vec<(String, String)> {
-        let own = [(WORKER_VARIABLE.to_owned(), self.worker.to_string())];
+        let merge = self.merge_repository.display().to_string();
+        let own = [
+            (WORKER_VARIABLE.to_owned(), self.worker.to_string()),
+            (MERGE_REPOSITORY_VARIABLE.to_owned(), merge),
+        ];
         own.into_iter()
             .chain(labels::of_worker(self.run, self.number, self.attempt, self.has_spans))
             .collect()

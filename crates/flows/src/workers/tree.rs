@@ -30,6 +30,9 @@ const INCLUDE: &str = ".worktreeinclude";
 const COPIED: [&str; 4] =
     [".claude/settings.local.json", ".mcp.json", ".claude/plimsoll.json", ".claude/plimsoll/windows.json"];
 
+/// How the names of folders begin in which reviews read, beside the worktrees.
+pub(crate) const EXPORTED: &str = "review-";
+
 /// Why a worktree could not be prepared.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TreeError {
@@ -214,6 +217,10 @@ impl Trees {
     /// Removes the working tree in which results were merged, and of a run that is no fleet's its repository, too.
     pub(super) fn remove_merger(&self, is_fleet: bool) -> Result<(), StoreError> {
         self.merge.remove(!is_fleet)?;
+        // What reviews that were killed have left.
+        for name in disk::names(&self.folder).into_iter().filter(|name| name.starts_with(EXPORTED)) {
+            disk::remove_folder(&self.folder.join(name))?;
+        }
         disk::remove_empty_folder(&self.folder);
         Ok(())
     }

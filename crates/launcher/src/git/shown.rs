@@ -64,14 +64,18 @@ fn printed(folder: &Path, arguments: &[&str], most: usize, limit: TimeLimit) -> 
     if !outcome.succeeded() {
         return None;
     }
-    let is_cut = outcome.stdout.len() > most;
-    let mut bytes = outcome.stdout;
+    Some(whole_lines(outcome.stdout, most))
+}
+
+/// The text of at most so many bytes, cut at the end of a line, and whether it is cut.
+pub(crate) fn whole_lines(mut bytes: Vec<u8>, most: usize) -> (String, bool) {
+    let is_cut = bytes.len() > most;
     if is_cut {
         bytes.truncate(most);
         let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1);
         bytes.truncate(end);
     }
-    Some((String::from_utf8_lossy(&bytes).into_owned(), is_cut))
+    (String::from_utf8_lossy(&bytes).into_owned(), is_cut)
 }
 
 #[cfg(test)]

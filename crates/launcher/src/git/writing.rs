@@ -182,6 +182,14 @@ impl<'a> GitWriter<'a> {
     }
 }
 
+/// What git is told on its command line so that it runs no driver at all in the working tree of a repository of ours.
+pub(crate) fn settings_without_drivers(
+    git_folder: &Path,
+    work_tree: &Path,
+) -> Result<Vec<OsString>, Outcome> {
+    Ok(Drivers::read_own(git_folder, work_tree, TimeLimit::within(SETTINGS_DEADLINE))?.all_off())
+}
+
 /// Runs a git command that writes; the outcome of a git whose settings could not be read says why.
 pub(crate) fn write(
     folder: &Path,

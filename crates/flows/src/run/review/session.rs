@@ -2,22 +2,29 @@
 
 use super::{EndCause, Ended, Reviewing};
 use crate::hook_invocation::{REVIEW_VARIABLE, RUN_VARIABLE};
+use crate::our_files::is_ours;
 use crate::read_only::ReadOnlySession;
+use crate::run::branch::allowed_programs;
 use crate::run::budget_left;
 use crate::run::check_can_confine;
 use crate::run::stream_reader::StreamReader;
 use crate::session_result::SessionResult;
+use crate::workers::MERGE_REPOSITORY_VARIABLE;
+use crate::workers::tree::EXPORTED;
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::prompt::{ReviewRequest, review as prompt_of};
-use plimsoll_domain::review::ReviewSession;
+use plimsoll_domain::review::{ReviewSession, named};
+use plimsoll_domain::text::clip;
 use plimsoll_domain::{Exit, SessionId};
 use plimsoll_launcher::client::{self, Client, Launch};
-use plimsoll_launcher::git::changes_since;
+use plimsoll_launcher::git::{self, Changes, changes_since};
+use plimsoll_launcher::own_repository::OwnRepository;
 use plimsoll_launcher::process::{self, Identity};
+use plimsoll_launcher::wip::{Wip, commit_wip};
 use plimsoll_policy::gate::Evidence;
 use plimsoll_policy::models::OPTION;
 use plimsoll_policy::{bounds, review};
-use plimsoll_store::{Durability, StoreError, clock, disk};
+use plimsoll_store::{Durability, StoreError, clock, disk, environment, layout};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -31,6 +38,15 @@ const MOST_DIFF: usize = 60_000;
 /// The run's own files are not the work, also where a repository follows them.
 const NOT_THE_WORK: [&str; 5] =
     [".claude/plimsoll/*", ".claude/handoffs/*", ".claude/ralph-state.json*", "PROMPT.md", "progress.txt"];
+
+/// What a session reviews.
+struct ReviewedWork {
+    changes: Changes,
+    /// Where it reads.
+    folder: PathBuf,
+    /// The folder that was made for it.
+    exported: Option<PathBuf>,
+}
 
 impl Reviewing<'_, '_> {
     /// The reviewing session that an earlier process noted for these ticks, with its end. One of other ticks is ended, and one
@@ -95,14 +111,11 @@ impl Reviewing<'_, '_> {
         if let Err(error) = check_can_confine("--review", self.reviewer.client, self.reviewer.version) {
             return Ok(without(&error.to_string()));
         }
-        let base = review::base(self.state, &session.items);
-        let base = base.map(CommitId::parse).transpose();
-        let Some(changes) = base
-            .ok()
-            .and_then(|base| changes_since(self.project.root(), base.as_ref(), &NOT_THE_WORK, MOST_DIFF))
-        else {
-            return Ok(without("git could not show what has changed"));
+        let work = match self.work_to_review(session) {
+            Ok(work) => work,
+            Err(why) => return Ok(without(&why)),
         };
+        let changes = work.changes;
         let checks = evidence.verify.iter().map(|said| (said.command.clone(), said.words.clone()));
         let request = ReviewRequest {
             items: session.items.clone(),
@@ -115,16 +128,49 @@ impl Reviewing<'_, '_> {
         let prompt = self.output(session, "prompt.md");
         let text = prompt_of(&request, &self.state.nonce);
         disk::replace(&prompt, text.text().as_bytes(), Durability::Lazy)?;
-        match self.start(session, &prompt)? {
-            Ok(client) => Ok(self.follow(session, client)),
-            Err(error) => Ok(without(&error.to_string())),
+        let ended = match self.start(session, &prompt, &work.folder)? {
+            Ok(client) => self.follow(session, client),
+            Err(error) => without(&error.to_string()),
+        };
+        if let Some(exported) = work.exported {
+            disk::remove_folder(&exported)?;
         }
+        Ok(ended)
+    }
+
+    /// What is reviewed. For an item of a parallel run that is its commit, in the repository in which results are merged: what
+    /// lies in the worktree may be something else.
+    fn work_to_review(&self, session: &ReviewSession) -> Result<ReviewedWork, String> {
+        let base = review::base(self.state, &session.items);
+        let base = base.map(CommitId::parse).transpose().map_err(|error| error.to_string())?;
+        let unknown = || "git could not show what has changed".to_owned();
+        let root = self.project.root();
+        let Some(merge) = environment::variable(MERGE_REPOSITORY_VARIABLE) else {
+            let changes = changes_since(root, base.as_ref(), &NOT_THE_WORK, MOST_DIFF).ok_or_else(unknown)?;
+            return Ok(ReviewedWork { changes, folder: root.to_owned(), exported: None });
+        };
+        let (tree, _) = layout::repository(root).ok_or_else(unknown)?;
+        let below = root.strip_prefix(tree).map_err(|error| error.to_string())?;
+        let message = format!("plimsoll: what was left uncommitted of {}", clip(&named(&session.items), 60));
+        let allowed = allowed_programs(self.state.options.commit_hooks);
+        if let Wip::Refused { why } = commit_wip(root, &message, &is_ours, allowed) {
+            return Err(format!("what was left uncommitted cannot be committed: {why}"));
+        }
+        let commit = git::head(root).ok_or_else(unknown)?;
+        let own = OwnRepository::open(tree, Path::new(&merge)).map_err(|error| error.to_string())?;
+        let name = tree.file_name().unwrap_or_default().to_string_lossy();
+        let exported = tree.with_file_name(format!("{EXPORTED}{name}"));
+        own.take(&commit).and_then(|()| own.export(&commit, &exported)).map_err(|error| error.to_string())?;
+        let changes = own.changes_between(base.as_ref(), &commit, below, &NOT_THE_WORK, MOST_DIFF);
+        let folder = exported.join(below);
+        Ok(ReviewedWork { changes: changes.ok_or_else(unknown)?, folder, exported: Some(exported) })
     }
 
     fn start(
         &self,
         session: &ReviewSession,
         prompt: &Path,
+        folder: &Path,
     ) -> Result<Result<Client, client::NotStarted>, StoreError> {
         let ReadOnlySession { arguments, mut environment } = ReadOnlySession::from_user_settings();
         // It belongs to no run, and our hooks leave it alone. Last, so that no variable of the user's settings replaces it.
@@ -132,7 +178,7 @@ impl Reviewing<'_, '_> {
         let started = client::start(Launch {
             program: self.reviewer.client,
             arguments: &self.arguments(session, arguments),
-            folder: self.project.root(),
+            folder,
             environment: &environment,
             without: &[RUN_VARIABLE],
             stdin: disk::open(prompt)?,

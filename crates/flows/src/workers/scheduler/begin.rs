@@ -103,6 +103,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             run: self.run,
             client: &self.options.client,
             project: &project,
+            merge_repository: self.trees.merge.own().git_folder(),
             worker: slot.worker,
             item: &now.board.items[item].text,
             number: item + 1,
