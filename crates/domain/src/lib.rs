@@ -55,6 +55,7 @@ pub mod promise;
 pub mod prompt;
 pub mod question;
 pub mod reading;
+pub mod receipt;
 pub mod record;
 pub mod resume;
 pub mod review;

@@ -20,6 +20,7 @@ mod observer;
 mod preflight;
 pub mod prompt;
 pub mod questions;
+mod receipt;
 mod retry;
 mod review;
 pub mod sandbox;

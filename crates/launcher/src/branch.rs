@@ -152,6 +152,14 @@ pub fn has_changes(folder: &Path, is_ours: &dyn Fn(&str) -> bool) -> Result<bool
     Ok(changes.iter().any(|change| change.is_tracked && !is_ours(&change.name())))
 }
 
+/// HEAD, if nothing is uncommitted but what is ours (asked with paths from the folder on) and what git ignores.
+pub fn clean_head(folder: &Path, is_ours: &dyn Fn(&str) -> bool) -> Option<CommitId> {
+    let head = git::head(folder)?;
+    let changes =
+        changes::since_head(folder, Some(&head), None, TimeLimit::within(QUESTION_DEADLINE)).ok()?;
+    changes.iter().all(|change| is_ours(&change.name())).then_some(head)
+}
+
 /// Switches to a branch, which is created at HEAD if there is none. Uncommitted changes come along, or git refuses.
 // A kill in the middle leaves what a killed `git switch` leaves; repeated, it ends on the branch.
 pub fn switch(folder: &Path, name: &str, allowed: AllowedPrograms) -> Result<(), BranchError> {

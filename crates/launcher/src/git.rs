@@ -178,6 +178,26 @@ pub fn parent(folder: &Path, id: &CommitId) -> Option<CommitId> {
     commit(folder, &format!("{id}^"))
 }
 
+/// The tree of a commit.
+pub fn tree(folder: &Path, id: &CommitId) -> Option<CommitId> {
+    commit(folder, &format!("{id}^{{tree}}"))
+}
+
+/// The commit that a user names: a branch, a tag, an id or the like.
+pub fn resolve(folder: &Path, revision: &str) -> Option<CommitId> {
+    let revision = format!("{revision}^{{commit}}");
+    let outcome = git(folder, &["rev-parse", "--verify", "--quiet", "--end-of-options", &revision]);
+    outcome
+        .succeeded()
+        .then(|| text(&outcome).lines().last().and_then(|id| CommitId::parse(id).ok()))
+        .flatten()
+}
+
+/// The message of a commit.
+pub fn message(folder: &Path, id: &CommitId) -> String {
+    text(&git(folder, &["log", "-n1", "--no-color", "--no-show-signature", "--format=%B", id.as_str(), "--"]))
+}
+
 /// True if a commit is HEAD or one that HEAD stands on.
 pub fn is_below_head(folder: &Path, commit: &CommitId) -> bool {
     git(folder, &["merge-base", "--is-ancestor", commit.as_str(), "HEAD"]).succeeded()

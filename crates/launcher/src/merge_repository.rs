@@ -192,6 +192,38 @@ impl MergeRepository {
         self.head()
     }
 
+    /// The message of the commit that is checked out.
+    pub fn message(&self) -> String {
+        git::text(&self.read(&[
+            "log",
+            "-n1",
+            "--no-color",
+            "--no-show-signature",
+            "--format=%B",
+            "HEAD",
+            "--",
+        ]))
+    }
+
+    /// The tree of a commit.
+    pub fn tree(&self, commit: &CommitId) -> Result<CommitId, WorktreeError> {
+        let outcome = self.read(&["rev-parse", "--verify", "--quiet", &format!("{commit}^{{tree}}")]);
+        CommitId::parse(&git::text(&outcome))
+            .map_err(|error| WorktreeError::Refused { what: "rev-parse", why: error.to_string() })
+    }
+
+    /// Gives a commit another message, and the branch's end with it; returns the new end. The tree stays the same.
+    pub fn reword(&self, end: &CommitId, message: &str) -> Result<CommitId, WorktreeError> {
+        if self.head()? != *end {
+            self.check_out(end)?;
+        }
+        self.run(
+            "commit",
+            &["commit", "--quiet", "--amend", "--allow-empty", "--cleanup=whitespace", "-m", message],
+        )?;
+        self.head()
+    }
+
     /// Whether a commit is another one, or among those before it. A commit that is not there is not.
     pub fn contains(&self, end: &CommitId, commit: &CommitId) -> bool {
         self.own.contains(end, commit)

@@ -29,6 +29,7 @@ pub mod lock;
 pub mod memory;
 pub mod outbox;
 mod plain;
+pub mod receipts;
 pub mod records;
 mod search;
 pub mod sessions;

@@ -1,5 +1,6 @@
 //! `plimsoll log`: the journal for people, one line for each thing that happened; or why the last of them was decided.
 
+mod check;
 mod follow;
 mod journal;
 mod page;
@@ -35,6 +36,10 @@ pub(crate) struct LogArguments {
     /// completed, refused, circuit_breaker, paused, …), any event of the journal [default: what came last]
     #[arg(long, value_name = "WHAT", num_args = 0..=1, default_missing_value = "last", conflicts_with_all = ["follow", "lines"])]
     why: Option<String>,
+    /// Print what was proved of a commit: which verify commands passed on its tree, for which items, in which sessions, at what cost,
+    /// and whether the turn logs are intact; exit code 1 if no run of yours checked it
+    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["why", "json", "follow", "lines"])]
+    check: Option<String>,
     /// With --why: print the entries of the journal behind it, as one JSON list
     #[arg(long, requires = "why", conflicts_with_all = ["follow", "lines"])]
     json: bool,
@@ -54,7 +59,8 @@ Examples:
   plimsoll log --follow         as it happens; ends with the run
   plimsoll log --why            why Plimsoll acted last
   plimsoll log --why L2         the last checkpoint, with the figures
-  plimsoll log --why refused    why a promise was not believed";
+  plimsoll log --why refused    why a promise was not believed
+  plimsoll log --check HEAD     what was proved of a commit";
 
 /// What makes a journal begin.
 pub(crate) const BEGINS: &str =
@@ -66,6 +72,9 @@ const USUAL: usize = 50;
 /// Shows it; exit code 0, also where nothing has been written yet, but 1 where there is nothing to explain.
 pub(crate) fn log(arguments: &LogArguments) -> ExitCode {
     let project = Project::of_command();
+    if let Some(commit) = &arguments.check {
+        return check::check(&project, commit);
+    }
     if let Some(what) = &arguments.why {
         return why::why(&project, what, arguments.json);
     }

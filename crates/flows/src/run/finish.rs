@@ -10,7 +10,7 @@ use crate::run::evidence::{footing, observe, started_above};
 use crate::run::review::{Outcome, Reviewer, note as note_review, review_ticks};
 use crate::run::ticks::{note as note_ticks, take_back};
 use crate::run::verify::verify;
-use crate::run::{archive, backup, close, day, questions, save_work};
+use crate::run::{archive, backup, close, day, questions, receipt, save_work};
 use crate::session_result::SessionResult;
 use crate::turns::capture;
 use plimsoll_domain::item_check::ItemCheck;
@@ -152,6 +152,7 @@ fn check(
         None => {
             let commands = ticks::commands_due(state, evidence);
             evidence.verify = verify(project, settings, state, &commands, give_up);
+            receipt::keep(project, state, &commands, &evidence.verify)?;
             let was_given_up = evidence.verify.len() < commands.len();
             if was_given_up && let Some(paused) = pause(project, &state.run_id)? {
                 return Ok(Checked::Paused(paused));

@@ -8,6 +8,7 @@ use crate::run::branch;
 use plimsoll_domain::handoff::Notes;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, WipCommit};
 use plimsoll_domain::level::Level;
+use plimsoll_domain::receipt::{trailers, with_trailers};
 use plimsoll_domain::state::{Cause, Checkpoint, Commit};
 use plimsoll_domain::text::counted;
 use plimsoll_domain::{Ending, RunId, RunState, SessionRecord, Settings};
@@ -134,7 +135,12 @@ pub(crate) fn commit(project: &Project, run_id: &RunId) -> Result<bool, StoreErr
     // Work in progress of a run with a branch lands on no other, whatever a session has checked out.
     let made = match branch::refusal(project, &state) {
         Some(why) => Wip::Refused { why },
-        None => commit_wip(project.root(), &message, &our_files::is_ours, allowed_programs(project, &state)),
+        None => {
+            let item = state.iteration_record.item.as_deref();
+            let items: Vec<&str> = item.into_iter().collect();
+            let message = with_trailers(&message, &trailers(&state.run_id, &items, None));
+            commit_wip(project.root(), &message, &our_files::is_ours, allowed_programs(project, &state))
+        }
     };
     let (words, made) = match made {
         Wip::Nothing => return Ok(false),

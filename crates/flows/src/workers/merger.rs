@@ -10,8 +10,10 @@ use crate::workers::shared::{BoardError, Refused, Shared, SharedBoard, look};
 use crate::workers::table::Table;
 use crate::workers::tree::Trees;
 use plimsoll_domain::board::{BoardItem, Stage};
+use plimsoll_domain::format::Format;
 use plimsoll_domain::git_names::{CommitId, InvalidBranchName, InvalidCommitId};
 use plimsoll_domain::journal::{JournalEvent, Landed, SentBack};
+use plimsoll_domain::receipt::{Receipt, ReceiptItem, trailers, with_trailers};
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::workers::Workers;
 use plimsoll_domain::{RunState, Settings, TodoList, plan_edit};
@@ -23,7 +25,7 @@ use plimsoll_launcher::worktree::{self, Rebased, WorktreeError};
 use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_policy::workers::queue::{self, Bench};
 use plimsoll_policy::workers::{become_merger, land, offered, refuse, settle};
-use plimsoll_store::{Durability, Project, StoreError, disk};
+use plimsoll_store::{Durability, Project, StoreError, clock, disk, receipts, records};
 use refusal::Refusal;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -328,6 +330,43 @@ impl<'a> Merger<'a> {
         Ok(())
     }
 
+    /// Says in the message of the last commit what passed on its tree, and keeps that outside the project. The tree is the one that
+    /// was verified.
+    fn add_receipt(&mut self, now: &Workers, items: &[usize]) -> Result<(), MergeError> {
+        if self.end == self.tip {
+            return Ok(());
+        }
+        let repository = self.merge_repository();
+        let tree = repository.tree(&self.end)?;
+        let texts: Vec<&str> = items.iter().map(|item| now.board.items[*item].text.as_str()).collect();
+        let verified = Some((&tree, self.passed.len())).filter(|(_, count)| *count > 0);
+        let trailers = trailers(&self.run.run_id, &texts, verified);
+        let before = self.end.clone();
+        let end = repository.reword(&before, &with_trailers(&repository.message(), &trailers))?;
+        for one in self.stacked.iter_mut().filter(|one| one.commit == before) {
+            one.commit.clone_from(&end);
+        }
+        self.end.clone_from(&end);
+        let item = |item: &usize| {
+            let (used, project) = (&now.works[*item], self.trees.project(&self.trees.of_item(*item)));
+            ReceiptItem {
+                text: now.board.items[*item].text.clone(),
+                sessions: records::sessions(&project),
+                cost_usd: used.before.cost_usd + used.now.cost_usd,
+            }
+        };
+        let receipt = Receipt {
+            format: Format,
+            at: clock::stamp(clock::now()),
+            run_id: self.run.run_id.clone(),
+            commit: end,
+            tree,
+            commands: self.passed.clone(),
+            items: items.iter().map(item).collect(),
+        };
+        Ok(receipts::keep(&self.project(), &self.run.run_id, &receipt)?)
+    }
+
     /// Sets the boxes of the plan as the board has them, whoever has changed them; answers with the end.
     fn tick(&self, now: &Workers, item: usize) -> Result<CommitId, MergeError> {
         let repository = self.merge_repository();
@@ -344,7 +383,8 @@ impl<'a> Merger<'a> {
             return Ok(repository.head()?);
         }
         disk::replace(&path, &ticked, Durability::Lazy)?;
-        let message = format!("Tick {}", clip(&one_line(&now.board.items[item].text), 60));
+        let message = format!("Tick {}", clip(&one_line(text), 60));
+        let message = with_trailers(&message, &trailers(&self.run.run_id, &[text], None));
         Ok(repository.commit_file(&self.trees.ground.below.join(&now.plan), &message)?)
     }
 
@@ -461,6 +501,7 @@ impl Bench for Merger<'_> {
 
     fn land(&mut self, items: &[usize]) -> Result<bool, MergeError> {
         let now = self.table.now();
+        self.add_receipt(&now, items)?;
         let here: Vec<&Stacked> = self.stacked.iter().filter(|one| items.contains(&one.item)).collect();
         // The record first: a kill after it finds by these commits whether the branch was moved.
         if let Some(shared) = &self.table.shared {
