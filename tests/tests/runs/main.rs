@@ -17,6 +17,7 @@ mod guard;
 mod handover;
 mod hostile_agent;
 mod kills;
+mod landing;
 mod limits;
 mod linear;
 mod linked;

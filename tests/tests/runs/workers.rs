@@ -16,9 +16,9 @@ use std::time::Duration;
 
 const STATE: &str = ".claude/ralph-state.json";
 const CLIENT: [&str; 7] = ["--", "--model", "opus", "--allowedTools", "Bash", "Edit", "Write"];
-const TWO: &str = "# Plan\n\n- [ ] Item 1\n- [ ] Item 2\n";
+pub(crate) const TWO: &str = "# Plan\n\n- [ ] Item 1\n- [ ] Item 2\n";
 /// So long a whole run may take on a busy computer.
-const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 /// And one night of the real client, beside another.
 const NIGHT: Duration = Duration::from_secs(900);
 
@@ -34,18 +34,18 @@ fn tick(item: &str) -> String {
 }
 
 /// The number of an item: the first in its words.
-fn number(item: &str) -> String {
+pub(crate) fn number(item: &str) -> String {
     item.chars().skip_while(|letter| !letter.is_ascii_digit()).take_while(char::is_ascii_digit).collect()
 }
 
 /// Writes a file for its item, and is done.
-fn honest(turn: &Turn<'_>) -> Step {
+pub(crate) fn honest(turn: &Turn<'_>) -> Step {
     let Some(item) = turn.item.clone() else { return Step::text(format!("All done.\n\n{}", turn.promise)) };
     does(turn, &format!("mkdir -p done && echo '{item}' > done/{}.txt", number(&item)))
 }
 
 /// Does its item by this command line.
-fn does(turn: &Turn<'_>, line: &str) -> Step {
+pub(crate) fn does(turn: &Turn<'_>, line: &str) -> Step {
     let item = turn.item.clone().unwrap_or_default();
     match turn.step {
         0 => Step::bash(format!("{line} && {}", tick(&item))).usage(30_000),
@@ -53,14 +53,14 @@ fn does(turn: &Turn<'_>, line: &str) -> Step {
     }
 }
 
-fn run(world: &World, arguments: &[&str]) -> Finished {
+pub(crate) fn run(world: &World, arguments: &[&str]) -> Finished {
     let ours = ["run", "--objective", "Do the plan.", "--name", "Dates", "--workers"];
     let all: Vec<&str> = ours.iter().chain(arguments).chain(&CLIENT).copied().collect();
     world.plimsoll(&all).timeout(LIMIT).run()
 }
 
 /// The branch on which everything comes together.
-fn target(world: &World) -> String {
+pub(crate) fn target(world: &World) -> String {
     world.json(STATE)["branch"].as_str().expect("a branch").to_owned()
 }
 
@@ -180,7 +180,7 @@ fn hard(turn: &Turn<'_>) -> Step {
     does(turn, &line).delay(Duration::from_secs(if is_slow { 3 } else { 0 }))
 }
 
-fn reasons(world: &World) -> Vec<String> {
+pub(crate) fn reasons(world: &World) -> Vec<String> {
     let journal = journal(world);
     let back = events(&journal, "sent_back");
     back.iter().filter_map(|event| event["reason"].as_str()).map(str::to_owned).collect()
@@ -298,15 +298,27 @@ fn what_breaks_the_check_of_an_item_that_is_merged_comes_back() {
 
 // ---- kills ----
 
-/// A hook of the repository that kills the run when its branch is about to move, or has moved; once.
-fn kill_at(world: &World, moment: &str, count: usize) {
+/// Puts a git before the real one on the PATH that kills the run (`run.pid`) at the given command of the given kind; `is_after` says
+/// whether the command has been carried out by then. `pattern` is one of the shell's, for all arguments with a blank at the end.
+fn kill_at_git(world: &mut World, pattern: &str, count: usize, is_after: bool) {
+    let found = world.command("sh", &["-c", "command -v git"]).run().expect_success().stdout;
+    let (real, home) = (found.trim().to_owned(), world.home().display().to_string());
+    let run = if is_after { format!("{real} \"$@\"; code=$?") } else { "code=1".to_owned() };
     let script = format!(
-        "#!/bin/sh\nread -r old new name\ncase \"$1 $name\" in\n'{moment} refs/heads/plimsoll/'*) ;;\n*) exit 0 ;;\nesac\n\
-         case $old in 0000*) exit 0 ;; esac\n\
-         cd {home} && echo x >> moments && test $(wc -l < moments) -eq {count} || exit 0\nkill -9 $(cat run.pid)\nexit 0\n",
-        home = world.home().display()
+        "#!/bin/sh\ncase \"$* \" in {pattern}) ;; *) exec {real} \"$@\" ;; esac\n\
+         echo x >> {home}/moments\ntest $(wc -l < {home}/moments) -eq {count} || exec {real} \"$@\"\n\
+         {run}\nkill -9 $(cat {home}/run.pid)\nexit $code\n"
     );
-    world.write_program(".git/hooks/reference-transaction", &script);
+    world.write_program(world.home().join("killing/git"), &script);
+    let path = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
+    world.set_env("PATH", format!("{home}/killing:{path}"));
+}
+
+/// Kills the run when its branch is about to move, or has moved; once. The branch's creation does not count: it has no commit
+/// before.
+fn kill_at(world: &mut World, moment: &str, count: usize) {
+    let moves = "*' update-ref -m plimsoll: landed refs/heads/plimsoll/'*[0-9a-f]' '[0-9a-f]*[0-9a-f]' '";
+    kill_at_git(world, moves, count, moment == "committed");
 }
 
 #[test]
@@ -314,7 +326,7 @@ fn a_run_that_is_killed_as_it_lands_something_lands_it_once() {
     side_by_side(&["prepared", "committed"], |moment| {
         let mut world = world("# Plan\n\n- [ ] Item 1\n- [ ] Item 2\n");
         let model = start(&mut world, honest);
-        kill_at(&world, moment, 1);
+        kill_at(&mut world, moment, 1);
         let all: Vec<&str> =
             ["run", "--objective", "Do the plan.", "--workers", "2"].into_iter().chain(CLIENT).collect();
         let running = world.plimsoll(&all).timeout(LIMIT).spawn();
@@ -328,21 +340,18 @@ fn a_run_that_is_killed_as_it_lands_something_lands_it_once() {
     });
 }
 
-/// A hook of the repository that kills the run while a worktree is made, or while an item's work is committed.
-fn kill_in(world: &World, hook: &str, count: usize) {
-    let script = format!(
-        "#!/bin/sh\ncase \"$(pwd)\" in *\"{folder}\"*) ;; *) exit 0 ;; esac\ncd {home} && echo x >> moments && \
-         test $(wc -l < moments) -eq {count} || exit 0\nkill -9 $(cat run.pid)\nexit 0\n",
-        folder = "/plimsoll/trees/",
-        home = world.home().display(),
-    );
-    world.write_program(format!(".git/hooks/{hook}"), &script);
-}
-
 #[test]
-fn a_run_that_is_killed_as_it_makes_a_worktree_or_commits_what_was_left_goes_on() {
-    // The first worktree is the merger's; each run of an item leaves its file uncommitted.
-    side_by_side(&[("post-checkout", 1), ("post-checkout", 2), ("pre-commit", 1)], |(hook, count)| {
+fn a_run_that_is_killed_as_it_copies_makes_a_worktree_or_commits_what_was_left_goes_on() {
+    // Each run of an item leaves its file uncommitted.
+    let moments = [
+        ("*' clone --quiet --bare '*", false),
+        ("*' clone --quiet --bare '*", true),
+        ("*' checkout --quiet --force --detach '*", true),
+        ("*' fetch --quiet --no-tags '*", true),
+        ("*' worktree add '*", true),
+        ("*' commit --quiet --allow-empty --only '*", true),
+    ];
+    side_by_side(&moments, |(pattern, is_after)| {
         let mut world = world(TWO);
         let model = start(&mut world, |turn| {
             let item = turn.item.clone().unwrap_or_default();
@@ -355,13 +364,13 @@ fn a_run_that_is_killed_as_it_makes_a_worktree_or_commits_what_was_left_goes_on(
                 _ => Step::text(format!("Done.\n\n{}", turn.promise)).usage(31_000),
             }
         });
-        kill_in(&world, hook, *count);
+        kill_at_git(&mut world, pattern, 1, *is_after);
         let running = begin(&world, &["2"]);
         world.write(world.home().join("run.pid"), &running.pid().to_string());
         let killed = running.wait(LIMIT);
-        assert_eq!(killed.code, None, "{hook} {count}: {killed:?}");
+        assert_eq!(killed.code, None, "{pattern}: {killed:?}");
         let finished = resume(&world);
-        assert_eq!(finished.code, Some(0), "{hook} {count}: {finished:?}");
+        assert_eq!(finished.code, Some(0), "{pattern}: {finished:?}");
         assert_landed_once(&world, &model, &["1", "2"]);
         assert_tidy(&world, &[]);
     });

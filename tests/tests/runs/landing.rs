@@ -1,0 +1,121 @@
+//! What lands is what was verified: whatever a worker's session writes into the shared `.git`, and whatever a fleet's database says.
+
+use super::workers::{LIMIT, TWO, does, honest, number, reasons, run, target};
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::world::World;
+use plimsoll_tests::{start, world};
+
+/// A clone that shares nothing with the project, of the branch on which everything is merged.
+fn clone_of(world: &World) -> bool {
+    let (project, target) = (world.project().display().to_string(), target(world));
+    let clone = world.home().join("clone").display().to_string();
+    let arguments = ["clone", "-q", "--no-local", "--single-branch", "-b", &target, &project, &clone];
+    world.command("git", &arguments).run().code == Some(0)
+}
+
+/// What a file holds in the commit, whatever is replaced in this repository.
+fn stored(world: &World, file: &str) -> String {
+    let name = format!("{}:{file}", target(world));
+    world.command("git", &["show", &name]).env("GIT_NO_REPLACE_OBJECTS", "1").run().stdout
+}
+
+#[test]
+fn a_replaced_object_is_verified_as_a_clone_has_it() {
+    let mut world = world("# Plan\n\n- [ ] Item 1\n");
+    // The session commits EVIL, and makes git show SAFE in this repository, also in its worktree.
+    let attack = "echo EVIL > code.txt && git add code.txt && git commit -qm Evil && \
+        git replace $(git rev-parse HEAD:code.txt) $(echo SAFE | git hash-object -w --stdin) && rm code.txt && git checkout -q -- code.txt";
+    let _model = start(&mut world, |turn| does(turn, attack));
+    let finished = run(&world, &["1", "--verify", "test ! -e code.txt || grep -q SAFE code.txt"]);
+    assert_eq!(finished.code, Some(4), "{finished:?}");
+    assert!(!stored(&world, "code.txt").contains("EVIL"), "{finished:?}");
+    let back = reasons(&world);
+    assert!(back.iter().any(|reason| reason.contains("grep -q SAFE code.txt")), "{back:?}");
+}
+
+#[test]
+fn attributes_beside_the_commit_merge_nothing_without_a_conflict() {
+    let mut world = world(TWO);
+    let _model = start(&mut world, |turn| {
+        let item = turn.item.clone().unwrap_or_default();
+        let was_refused = turn.saw("An earlier session did this item, and it was not merged");
+        let line = if was_refused {
+            format!("echo '{item}' >> src/dates.txt")
+        } else {
+            format!(
+                "echo '* merge=union' > $(git rev-parse --git-common-dir)/info/attributes; sed -i '1s/.*/{item}/' src/dates.txt"
+            )
+        };
+        // Workers begin two seconds after each other: the first is at work when the second begins.
+        let is_slow = turn.step == 0 && !was_refused && number(&item) == "1";
+        does(turn, &line).delay(std::time::Duration::from_secs(if is_slow { 3 } else { 0 }))
+    });
+    let finished = run(&world, &["2"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let back = reasons(&world);
+    assert!(back.len() == 1 && back[0].contains("conflict in src/dates.txt"), "{back:?}");
+}
+
+#[test]
+fn an_object_with_another_content_neither_lands_nor_completes_a_run() {
+    // `$1` gets the content of `$2`.
+    let swap = "swap() { f=$(git rev-parse --git-common-dir)/objects/$(git rev-parse $1 | sed 's,^..,&/,'); \
+        t=$(git rev-parse --git-common-dir)/objects/$(git rev-parse $2 | sed 's,^..,&/,'); rm -f $f; cp $t $f; }";
+    // Its own: no other commit has it, and none shall.
+    let mut own = world("# Plan\n\n- [ ] Item 1\n");
+    let line = format!(
+        "{swap}; echo new > new.txt && git add new.txt && git commit -qm New && swap HEAD:new.txt HEAD:README.md"
+    );
+    let _model = start(&mut own, move |turn| does(turn, &line));
+    let finished = run(&own, &["1"]);
+    assert_eq!(finished.code, Some(4), "{finished:?}");
+    let back = reasons(&own);
+    assert!(back.iter().all(|reason| reason.contains("cannot be taken over")), "{back:?}");
+    assert!(clone_of(&own), "the branch is whole: {finished:?}");
+
+    // One that everything is built on.
+    let mut old = world("# Plan\n\n- [ ] Item 1\n");
+    let line =
+        format!("{swap}; swap HEAD:src/dates.txt HEAD:README.md; mkdir -p done && echo 1 > done/1.txt");
+    let _model = start(&mut old, move |turn| match turn.step {
+        0 => Step::bash(line.clone()).usage(29_000),
+        1 => does(turn, "true").usage(30_000),
+        _ => honest(turn),
+    });
+    let finished = run(&old, &["1"]);
+    assert!(matches!(finished.code, Some(4 | 7)), "{finished:?}");
+    assert_ne!(old.json(".claude/ralph-state.json")["status"], "completed");
+    assert!(
+        format!("{finished:?}").contains("damaged") || !clone_of(&old) && finished.code == Some(4),
+        "{finished:?}"
+    );
+}
+
+#[test]
+fn a_commit_that_landed_says_what_was_proved_and_the_log_checks_it() {
+    let mut world = world(TWO);
+    let _model = start(&mut world, honest);
+    let finished = run(&world, &["2", "--verify", "true", "--verify", "test -e README.md"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let target = target(&world);
+    let message = world.git(&["log", "-1", "--format=%B", &target]);
+    let tree = world.git(&["rev-parse", &format!("{target}^{{tree}}")]);
+    assert!(message.contains(&format!("Plimsoll-Verified: {tree} 2 commands")), "{message}");
+    assert!(message.contains("Plimsoll-Run: ") && message.contains("Plimsoll-Item: Item "), "{message}");
+    let checked = world.plimsoll(&["log", "--check", &target]).timeout(LIMIT).run();
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    for words in
+        [&tree, "2 verify commands passed on this tree", "  test -e README.md", "(turn log intact)", "$0."]
+    {
+        assert!(checked.stdout.contains(words), "{words}: {checked:?}");
+    }
+    // A message can be copied; the tree cannot.
+    world.git(&["switch", "-q", &target]);
+    world.write("src/dates.txt", "forged\n");
+    world.git(&["commit", "-qam", &message]);
+    let forged = world.plimsoll(&["log", "--check", "HEAD"]).run();
+    assert_eq!(forged.code, Some(1), "{forged:?}");
+    assert!(forged.stderr.contains("no run of yours has checked the tree"), "{forged:?}");
+    let unknown = world.plimsoll(&["log", "--check", "--output=/victim"]).run();
+    assert_ne!(unknown.code, Some(0), "{unknown:?}");
+}
