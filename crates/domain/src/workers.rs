@@ -39,6 +39,17 @@ pub struct Workers {
     pub member: Option<Member>,
 }
 
+/// A text in a record that git must not be told.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidName {
+    /// It stands for a commit.
+    #[error(transparent)]
+    Commit(#[from] InvalidCommitId),
+    /// It stands for a branch.
+    #[error(transparent)]
+    Branch(#[from] InvalidBranchName),
+}
+
 /// A machine that works on the plan of a fleet.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -177,7 +188,7 @@ impl std::ops::AddAssign for Used {
 
 impl Workers {
     /// Fails on the first text that is no commit or branch: git is told nothing else.
-    pub fn check_names(&self) -> Result<(), String> {
+    pub fn check_names(&self) -> Result<(), InvalidName> {
         let commits = self.works.iter().flat_map(|work| [&work.start, &work.beyond]);
         let offered = self.board.items.iter().filter_map(|row| match &row.stage {
             Stage::Offered { commit } => Some(commit),
@@ -187,9 +198,9 @@ impl Workers {
         let all = commits.chain(offered).chain(landings).chain([&self.began_at]);
         // An empty one stands for the target's end.
         for commit in all.filter(|commit| !commit.is_empty()) {
-            CommitId::parse(commit).map_err(|error| error.to_string())?;
+            CommitId::parse(commit)?;
         }
-        self.target_branch().map(drop).map_err(|error| error.to_string())
+        Ok(self.target_branch().map(drop)?)
     }
 
     /// The branch into which everything is merged.

@@ -1,5 +1,6 @@
 //! What git knows about the project: few children, no locks taken, and a deadline.
 
+mod asking;
 mod command;
 mod noted;
 mod programs;
@@ -8,7 +9,8 @@ mod tracked;
 mod work;
 mod writing;
 
-pub(crate) use command::{asking, has_filters, own_command, own_reading_command, talking};
+pub(crate) use asking::{asking, has_filters};
+pub(crate) use command::{own_command, own_reading_command, talking};
 pub use programs::AllowedPrograms;
 pub(crate) use shown::whole_lines;
 pub use shown::{Changes, changes_since};
@@ -31,7 +33,7 @@ pub fn count(folder: &Path, deadline: Duration) -> Counted {
     let arguments =
         ["status", "--porcelain=v2", "--branch", "--untracked-files=normal", "--ignore-submodules=dirty"];
     let limit = TimeLimit::within(deadline);
-    let (outcome, has_filters) = match command::asking_without_filters(folder, &arguments, limit) {
+    let (outcome, has_filters) = match asking::asking_without_filters(folder, &arguments, limit) {
         Ok((command, has_filters)) => (crate::ask(command, None, limit.left()), has_filters),
         Err(outcome) => (outcome, false),
     };

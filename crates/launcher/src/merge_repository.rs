@@ -45,14 +45,13 @@ impl MergeRepository {
         allowed: AllowedPrograms,
     ) -> Result<MergeRepository, WorktreeError> {
         let merge = MergeRepository { own, work_tree: work_tree.to_owned(), allowed };
-        let failed = |why: String| WorktreeError::Refused { what: "config", why };
-        merge.own.set("core.bare", "false").map_err(failed)?;
-        merge.own.set("core.worktree", &work_tree.to_string_lossy()).map_err(failed)?;
-        disk::create_folder(work_tree).map_err(|error| failed(error.to_string()))?;
+        let failed = |error: StoreError| WorktreeError::Refused { what: "config", why: error.to_string() };
+        merge.own.set("core.bare", "false")?;
+        disk::create_folder(work_tree).map_err(failed)?;
         // As in the git folder of a worktree: it proves that this working tree belongs to the repository.
         let back = format!("{}\n", work_tree.join(".git").display());
         disk::replace(&merge.own.git_folder().join("gitdir"), back.as_bytes(), Durability::Lazy)
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(failed)?;
         clear_locks_of(merge.own.git_folder(), work_tree);
         Ok(merge)
     }

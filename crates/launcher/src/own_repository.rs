@@ -11,7 +11,7 @@ use crate::{Outcome, changes};
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_store::layout::{common_folder, git_folder_of};
-use plimsoll_store::{Durability, disk};
+use plimsoll_store::{Durability, StoreError, disk};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use thiserror::Error;
@@ -67,6 +67,9 @@ pub enum OwnRepositoryError {
         /// What git said.
         why: String,
     },
+    /// The disk.
+    #[error("cannot write our own repository: {0}")]
+    Disk(String),
     /// A commit is missing, or its objects are not what their ids say.
     #[error("the commit {commit} cannot be taken over: {why}")]
     BadCommit {
@@ -88,6 +91,12 @@ pub enum OwnRepositoryError {
     Damaged(String),
 }
 
+impl From<StoreError> for OwnRepositoryError {
+    fn from(error: StoreError) -> OwnRepositoryError {
+        OwnRepositoryError::Disk(error.to_string())
+    }
+}
+
 /// A repository of ours.
 #[derive(Debug, Clone)]
 pub struct OwnRepository {
@@ -105,7 +114,7 @@ impl OwnRepository {
         let clone_git = disk::canonical(&common_folder(&git).unwrap_or(git));
         let own = OwnRepository { clone: clone.to_owned(), clone_git, git_folder: git_folder.to_owned() };
         if !disk::exists(&git_folder.join("HEAD")) {
-            own.copy().map_err(|why| OwnRepositoryError::NotCopied { folder: git_folder.to_owned(), why })?;
+            own.copy()?;
         }
         Ok(own)
     }
@@ -121,11 +130,11 @@ impl OwnRepository {
     }
 
     /// Copies the clone's objects and branches. A kill in the middle leaves a folder that the next copy removes.
-    fn copy(&self) -> Result<(), String> {
+    fn copy(&self) -> Result<(), OwnRepositoryError> {
         let draft = self.git_folder.with_extension("draft");
-        disk::remove_folder(&draft).map_err(|error| error.to_string())?;
+        disk::remove_folder(&draft)?;
         if let Some(above) = self.git_folder.parent() {
-            disk::create_folder(above).map_err(|error| error.to_string())?;
+            disk::create_folder(above)?;
         }
         let (from, to) = (self.clone_git.to_string_lossy(), draft.to_string_lossy());
         // Neither hard links nor alternates: whoever writes into the clone's objects must not write into ours.
@@ -144,15 +153,19 @@ impl OwnRepository {
         let above = draft.parent().unwrap_or(&self.clone);
         let copied = child::run(own_command(None, above, &arguments), Terms::within(COPY_DEADLINE));
         if !copied.succeeded() {
-            return Err(last_words(&copied));
+            return Err(self.not_copied(&copied));
         }
         let copy = OwnRepository { git_folder: draft.clone(), ..self.clone() };
         copy.copy_settings()?;
-        copy.copy_keys().map_err(|error| error.to_string())?;
-        disk::rename(&draft, &self.git_folder).map_err(|error| error.to_string())
+        copy.copy_keys()?;
+        Ok(disk::rename(&draft, &self.git_folder)?)
     }
 
-    fn copy_settings(&self) -> Result<(), String> {
+    fn not_copied(&self, outcome: &Outcome) -> OwnRepositoryError {
+        OwnRepositoryError::NotCopied { folder: self.git_folder.clone(), why: last_words(outcome) }
+    }
+
+    fn copy_settings(&self) -> Result<(), OwnRepositoryError> {
         let file = self.clone_git.join("config");
         let file = file.to_string_lossy();
         let listed = self.ask(&["config", "--file", &file, "--null", "--list"]);
@@ -172,13 +185,13 @@ impl OwnRepository {
     }
 
     /// Sets a setting of this repository.
-    pub(crate) fn set(&self, key: &str, value: &str) -> Result<(), String> {
+    pub(crate) fn set(&self, key: &str, value: &str) -> Result<(), OwnRepositoryError> {
         let outcome = self.ask(&["config", "--local", "--replace-all", key, value]);
-        if outcome.succeeded() { Ok(()) } else { Err(last_words(&outcome)) }
+        if outcome.succeeded() { Ok(()) } else { Err(self.not_copied(&outcome)) }
     }
 
     /// The keys by which git-crypt reads the files: they lie in the git folder.
-    fn copy_keys(&self) -> Result<(), plimsoll_store::StoreError> {
+    fn copy_keys(&self) -> Result<(), StoreError> {
         let keys = self.clone_git.join("git-crypt/keys");
         for name in disk::names(&keys) {
             for file in disk::names(&keys.join(&name)) {

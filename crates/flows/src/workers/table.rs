@@ -22,7 +22,11 @@ pub fn load(project: &Project, run_id: &RunId) -> Result<Option<Workers>, StoreE
     let Some(bytes) = disk::read(&path)? else { return Ok(None) };
     let workers: Workers =
         serde_json::from_slice(&bytes).map_err(|error| plimsoll_store::unreadable(&path, &bytes, &error))?;
-    workers.check_names().map_err(|why| StoreError::Corrupt { path, why, aside: String::new() })?;
+    workers.check_names().map_err(|error| StoreError::Corrupt {
+        path,
+        why: error.to_string(),
+        aside: String::new(),
+    })?;
     Ok(Some(workers))
 }
 

@@ -1,13 +1,7 @@
-//! The one place that makes a git command. What a repository brings may name programs in many places; a git that only
-//! looks runs none of them.
-//!
-//! `diff` and `status` compare contents and `hash-object` reads them: these three alone use filters, whose names the
-//! repository chooses. So they ask for the names first and switch each one off. The rest is in [`SWITCHED_OFF`],
-//! [`PLAIN_DIFF`] and [`ENVIRONMENT`].
+//! The one place that makes a git command. What a repository brings may name programs in many places; a git that only reads
+//! runs none of them: see [`SWITCHED_OFF`], [`PLAIN_DIFF`] and [`ENVIRONMENT`], and [`super::asking`] for filters.
 
-use super::programs::Drivers;
-use crate::time_limit::TimeLimit;
-use crate::{Outcome, child};
+use crate::Outcome;
 use plimsoll_store::layout::repository;
 use plimsoll_store::{disk, environment};
 use std::ffi::OsString;
@@ -77,17 +71,6 @@ const KEPT: &[&str] = &[
     "GIT_DISCOVERY_ACROSS_FILESYSTEM",
 ];
 
-/// A git that is only asked: it writes nothing, and runs nothing that the repository names. An error is what came of
-/// finding that out: then it must not be asked.
-pub(crate) fn asking(folder: &Path, arguments: &[&str], limit: TimeLimit) -> Result<Command, Outcome> {
-    let root = working_tree(folder)?;
-    let may_filter = arguments.first().is_some_and(|name| ["status", "diff", "hash-object"].contains(name));
-    if may_filter {
-        return asking_without_filters(folder, arguments, limit).map(|(command, _)| command);
-    }
-    Ok(reading_command(folder, &root, &[], arguments))
-}
-
 /// The root of the working tree that a folder is in. Outside a repository git has no answer, and is not started to say so: its
 /// variables that could lead it into another one are taken away.
 pub(super) fn working_tree(folder: &Path) -> Result<PathBuf, Outcome> {
@@ -95,58 +78,6 @@ pub(super) fn working_tree(folder: &Path) -> Result<PathBuf, Outcome> {
     let root = |folder: &Path| repository(folder).map(|(root, _)| root.to_owned());
     // Through a link the folders above are others.
     root(folder).or_else(|| root(&disk::canonical(folder))).ok_or_else(trouble)
-}
-
-/// The same for a command that could run filters, and whether there are any.
-pub(super) fn asking_without_filters(
-    folder: &Path,
-    arguments: &[&str],
-    limit: TimeLimit,
-) -> Result<(Command, bool), Outcome> {
-    let off = begin_asking_for_filters(folder, limit)?.switched_off()?;
-    Ok((off.asking(folder, arguments), off.has_filters))
-}
-
-/// Asks for the names of all filters; whoever has something else to do meanwhile does it.
-pub(super) fn begin_asking_for_filters(folder: &Path, limit: TimeLimit) -> Result<Filters, Outcome> {
-    let root = working_tree(folder)?;
-    let running = Drivers::begin_read(folder, &root, limit)?;
-    Ok(Filters { running, root })
-}
-
-/// The question for all filters, on its way.
-pub(super) struct Filters {
-    running: child::Running<'static>,
-    root: PathBuf,
-}
-
-impl Filters {
-    /// The answer.
-    pub(super) fn switched_off(self) -> Result<FiltersOff, Outcome> {
-        let drivers = Drivers::parse(self.running.finish())?;
-        let (settings, has_filters) = (drivers.all_off(), drivers.has_filters());
-        Ok(FiltersOff { root: self.root, settings, has_filters })
-    }
-}
-
-/// What switches all filters off that were named a moment ago: for the questions of one look.
-#[derive(Default)]
-pub(super) struct FiltersOff {
-    root: PathBuf,
-    settings: Vec<OsString>,
-    pub(super) has_filters: bool,
-}
-
-impl FiltersOff {
-    /// A git that is only asked, with all filters off.
-    pub(super) fn asking(&self, folder: &Path, arguments: &[&str]) -> Command {
-        reading_command(folder, &self.root, &self.settings, arguments)
-    }
-}
-
-/// Whether any filter is named: if not, no file is under one.
-pub(crate) fn has_filters(folder: &Path, limit: TimeLimit) -> Result<bool, Outcome> {
-    Drivers::read(folder, limit).map(|drivers| drivers.has_filters())
 }
 
 /// git itself, by an absolute entry of the PATH: the command starts in a folder of the project, where a relative entry would

@@ -1,6 +1,6 @@
 //! The work since a commit, as git shows it: which files, which lines, in which functions, in which commits.
 
-use super::command::{Filters, FiltersOff};
+use super::asking::{Filters, FiltersOff};
 use super::{git, text};
 use crate::time_limit::TimeLimit;
 use crate::{Outcome, child};
@@ -94,7 +94,7 @@ pub fn work(folder: &Path, since: Since<'_>, except: &[String]) -> Option<Work> 
 /// Begins to look at a folder: git answers the first questions while its caller does something else. None outside git.
 pub fn begin(folder: &Path) -> Option<Begun<'_>> {
     let limit = TimeLimit::within(super::DEADLINE);
-    let filters = super::command::begin_asking_for_filters(folder, limit).ok()?;
+    let filters = super::asking::begin_asking_for_filters(folder, limit).ok()?;
     let subject = super::asking(folder, &["log", "-1", "--format=%s"], limit)
         .and_then(|command| child::start(command, child::Terms::within(limit.left())));
     Some(Begun { folder, filters, subject })

@@ -11,14 +11,14 @@ use crate::run::stream_reader::StreamReader;
 use crate::session_result::SessionResult;
 use crate::workers::MERGE_REPOSITORY_VARIABLE;
 use crate::workers::tree::EXPORTED;
-use plimsoll_domain::git_names::CommitId;
+use plimsoll_domain::git_names::{CommitId, InvalidCommitId};
 use plimsoll_domain::prompt::{ReviewRequest, review as prompt_of};
 use plimsoll_domain::review::{ReviewSession, named};
 use plimsoll_domain::text::clip;
 use plimsoll_domain::{Exit, SessionId};
 use plimsoll_launcher::client::{self, Client, Launch};
 use plimsoll_launcher::git::{self, Changes, changes_since};
-use plimsoll_launcher::own_repository::OwnRepository;
+use plimsoll_launcher::own_repository::{OwnRepository, OwnRepositoryError};
 use plimsoll_launcher::process::{self, Identity};
 use plimsoll_launcher::wip::{Wip, commit_wip};
 use plimsoll_policy::gate::Evidence;
@@ -38,6 +38,19 @@ const MOST_DIFF: usize = 60_000;
 /// The run's own files are not the work, also where a repository follows them.
 const NOT_THE_WORK: [&str; 5] =
     [".claude/plimsoll/*", ".claude/handoffs/*", ".claude/ralph-state.json*", "PROMPT.md", "progress.txt"];
+
+/// Why there is nothing that a session could review.
+#[derive(Debug, thiserror::Error)]
+enum NothingToReview {
+    #[error("git could not show what has changed")]
+    Unknown,
+    #[error("what was left uncommitted cannot be committed: {0}")]
+    Uncommitted(String),
+    #[error(transparent)]
+    BadCommit(#[from] InvalidCommitId),
+    #[error(transparent)]
+    Own(#[from] OwnRepositoryError),
+}
 
 /// What a session reviews.
 struct ReviewedWork {
@@ -113,7 +126,7 @@ impl Reviewing<'_, '_> {
         }
         let work = match self.work_to_review(session) {
             Ok(work) => work,
-            Err(why) => return Ok(without(&why)),
+            Err(error) => return Ok(without(&error.to_string())),
         };
         let changes = work.changes;
         let checks = evidence.verify.iter().map(|said| (said.command.clone(), said.words.clone()));
@@ -140,27 +153,28 @@ impl Reviewing<'_, '_> {
 
     /// What is reviewed. For an item of a parallel run that is its commit, in the repository in which results are merged: what
     /// lies in the worktree may be something else.
-    fn work_to_review(&self, session: &ReviewSession) -> Result<ReviewedWork, String> {
+    fn work_to_review(&self, session: &ReviewSession) -> Result<ReviewedWork, NothingToReview> {
         let base = review::base(self.state, &session.items);
-        let base = base.map(CommitId::parse).transpose().map_err(|error| error.to_string())?;
-        let unknown = || "git could not show what has changed".to_owned();
+        let base = base.map(CommitId::parse).transpose()?;
+        let unknown = || NothingToReview::Unknown;
         let root = self.project.root();
         let Some(merge) = environment::variable(MERGE_REPOSITORY_VARIABLE) else {
             let changes = changes_since(root, base.as_ref(), &NOT_THE_WORK, MOST_DIFF).ok_or_else(unknown)?;
             return Ok(ReviewedWork { changes, folder: root.to_owned(), exported: None });
         };
         let (tree, _) = layout::repository(root).ok_or_else(unknown)?;
-        let below = root.strip_prefix(tree).map_err(|error| error.to_string())?;
+        let below = root.strip_prefix(tree).map_err(|_| unknown())?;
         let message = format!("plimsoll: what was left uncommitted of {}", clip(&named(&session.items), 60));
         let allowed = allowed_programs(self.state.options.commit_hooks);
         if let Wip::Refused { why } = commit_wip(root, &message, &is_ours, allowed) {
-            return Err(format!("what was left uncommitted cannot be committed: {why}"));
+            return Err(NothingToReview::Uncommitted(why));
         }
         let commit = git::head(root).ok_or_else(unknown)?;
-        let own = OwnRepository::open(tree, Path::new(&merge)).map_err(|error| error.to_string())?;
+        let own = OwnRepository::open(tree, Path::new(&merge))?;
         let name = tree.file_name().unwrap_or_default().to_string_lossy();
         let exported = tree.with_file_name(format!("{EXPORTED}{name}"));
-        own.take(&commit).and_then(|()| own.export(&commit, &exported)).map_err(|error| error.to_string())?;
+        own.take(&commit)?;
+        own.export(&commit, &exported)?;
         let changes = own.changes_between(base.as_ref(), &commit, below, &NOT_THE_WORK, MOST_DIFF);
         let folder = exported.join(below);
         Ok(ReviewedWork { changes: changes.ok_or_else(unknown)?, folder, exported: Some(exported) })
