@@ -191,3 +191,26 @@ fn the_commit_of_a_run_runs_nothing_of_a_repository_that_its_agent_has_made() {
     assert!(commits.contains("ralph: checkpoint iter 1") && commits.contains("work.txt"), "{commits}");
     assert!(!commits.contains("a.x"), "a file under a filter is left out: {commits}");
 }
+
+/// The user's hooks and a filter lie in the working tree, where the agent may write: it rewrites both, and leaves work uncommitted.
+const REWRITTEN: &str = r#"printf '#!/bin/sh\ntouch ~/evil; touch sprung\n' > .husky/pre-commit; cp .husky/pre-commit .husky/post-commit; chmod +x .husky/*
+printf 'touch ~/evil; touch sprung\ncat\n' > tools/clean.sh; echo work > work.txt; echo data > data.own; rm -f sprung"#;
+
+#[test]
+fn the_commit_of_a_run_runs_no_hook_and_no_filter_that_its_agent_has_rewritten() {
+    let (world, _model) = sandboxed(REWRITTEN);
+    world.write_program(".husky/pre-commit", "#!/bin/sh\nexit 0\n");
+    world.write("tools/clean.sh", "cat\n");
+    world.write(".gitattributes", "*.own filter=own\n");
+    world.git(&["add", "-A"]);
+    world.git(&["commit", "-qm", "Hooks"]);
+    world.git(&["config", "core.hooksPath", ".husky"]);
+    world.git(&["config", "filter.own.clean", "sh tools/clean.sh"]);
+    let finished = run(&world, &["--max-iterations", "1"]);
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    assert!(world.read(".husky/pre-commit").contains("evil"), "{}", attacked(&world));
+    assert!(!world.exists("sprung") && !world.home().join("evil").exists(), "{finished:?}");
+    let commit = world.git(&["-c", "core.hooksPath=", "show", "--stat", "--format=%B", "HEAD"]);
+    assert!(commit.contains("ralph: checkpoint iter 1") && commit.contains("work.txt"), "{commit}");
+    assert!(commit.contains("Plimsoll-Run: ") && !commit.contains("data.own"), "{commit}");
+}

@@ -14,6 +14,7 @@ mod install;
 mod json_outputs;
 mod log_why;
 mod mac_scripts;
+mod oldest_git;
 mod report;
 mod settings_schema;
 mod soak;

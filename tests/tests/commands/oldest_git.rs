@@ -1,0 +1,100 @@
+//! The oldest git that is supported knows every option that we give it, by git's own release notes.
+
+use plimsoll_testkit::workspace_root;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The oldest supported version, as docs/platforms.md names it (Debian 11 has it).
+const OLDEST: (u32, u32) = (2, 30);
+
+/// Options that git has had since before 2.0.
+const OLD: &str = "--abort --allow-empty --amend --bare --batch --branch --cached --cleanup --contains --count --debug --detach \
+    --dry-run --exclude-from --exclude-standard --ff-only --file --find-renames --fixed-strings --force --format --get-regexp \
+    --git-path --ignore-submodules --ignored --intent-to-add --inter-hunk-context --is-ancestor --is-inside-work-tree --list --local \
+    --message --name-only --no-color --no-commit-id --no-ext-diff --no-filters --no-follow-tags --no-pager --no-recurse-submodules \
+    --no-renames --no-show-signature --no-skip-worktree --no-tags --no-textconv --no-track --no-verify --null --only --onto --orphan \
+    --others --patch --porcelain --prune --push --quiet --raw --relative --replace-all --reset --root --show-cdup --show-prefix \
+    --show-toplevel --since --skip-worktree --src-prefix --dst-prefix --stage --stat --stdin --stdin-paths --submodule --template \
+    --unified --unmerged --untracked-files --verify --version --window --no-autosquash --no-hardlinks --force-with-lease --get-all";
+
+/// Options that came later, with the version in which the command that we give them to has them.
+const LATER: [(&str, (u32, u32)); 16] = [
+    ("--absolute-git-dir", (2, 13)),
+    // `git switch`.
+    ("--create", (2, 23)),
+    ("--dissociate", (2, 3)),
+    // `git rev-parse`.
+    ("--end-of-options", (2, 30)),
+    ("--is-shallow-repository", (2, 15)),
+    // `git merge`; `git rebase` has it since 2.9.
+    ("--no-autostash", (2, 27)),
+    ("--no-guess", (2, 23)),
+    ("--no-overwrite-ignore", (2, 23)),
+    ("--no-relative", (2, 28)),
+    ("--no-signed", (2, 4)),
+    ("--no-write-fetch-head", (2, 29)),
+    ("--pathspec-file-nul", (2, 25)),
+    ("--pathspec-from-file", (2, 25)),
+    ("--show-origin", (2, 8)),
+    ("--show-scope", (2, 26)),
+    ("--no-recurse-submodules", (2, 0)),
+];
+
+/// What an older git may refuse: then the answer is unknown, and nothing relies on it.
+const OPTIONAL: [&str; 1] = ["--source"];
+
+/// What looks like an option of git's and is another program's, in a table of commands that are not trusted.
+const OTHERS: [&str; 3] = ["--eval", "--import", "--require"];
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        match entry.path() {
+            path if path.is_dir() => sources(&path, found),
+            path if path.extension().is_some_and(|extension| extension == "rs")
+                && !path.ends_with("tests.rs") =>
+            {
+                found.push(path);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The options that begin a text in the code that starts git.
+fn options_used() -> BTreeSet<String> {
+    let mut files = Vec::new();
+    sources(&workspace_root().join("crates/launcher/src"), &mut files);
+    let mut found = BTreeSet::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for part in code.split("\"--").skip(1) {
+            let name: String =
+                part.chars().take_while(|letter| letter.is_ascii_lowercase() || *letter == '-').collect();
+            // What stands alone in quotes separates options from paths.
+            if !name.is_empty() {
+                found.insert(format!("--{name}"));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_option_is_known_to_the_oldest_supported_git() {
+    let old: BTreeSet<&str> = OLD.split_whitespace().collect();
+    let used = options_used();
+    assert!(used.len() > 50, "{used:?}");
+    let unknown: Vec<&String> = used
+        .iter()
+        .filter(|option| {
+            let option = option.as_str();
+            let is_in_time = LATER.iter().any(|(later, version)| *later == option && *version <= OLDEST);
+            !(is_in_time || old.contains(option) || OPTIONAL.contains(&option) || OTHERS.contains(&option))
+        })
+        .collect();
+    assert!(unknown.is_empty(), "look up since when git has them: {unknown:?}");
+    let page = std::fs::read_to_string(workspace_root().join("docs/platforms.md")).unwrap();
+    let named = format!("git {}.{} or newer", OLDEST.0, OLDEST.1);
+    assert!(page.contains(&named), "docs/platforms.md does not say `{named}`");
+}
