@@ -1,9 +1,14 @@
 //! What lands is what was verified: whatever a worker's session writes into the shared `.git`, and whatever a fleet's database says.
 
-use super::workers::{LIMIT, TWO, does, honest, number, reasons, run, target};
+use super::workers::{LIMIT, TWO, does, honest, number, reasons, run};
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{start, world};
+
+/// The branch on which everything is merged, whether anything is or not.
+fn target(world: &World) -> String {
+    world.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/plimsoll/"])
+}
 
 /// A clone that shares nothing with the project, of the branch on which everything is merged.
 fn clone_of(world: &World) -> bool {

@@ -51,6 +51,7 @@ pub struct RunOptions {
     /// What becomes of uncommitted work at a checkpoint.
     pub commit: Commit,
     /// True when commits run the repository's own hooks and drivers (`--commit-hooks`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub commit_hooks: bool,
     /// A program with its arguments, told of the end and of pauses.
     pub notify: Vec<String>,
