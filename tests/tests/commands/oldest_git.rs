@@ -72,7 +72,7 @@ fn options_used() -> BTreeSet<String> {
             let name: String =
                 part.chars().take_while(|letter| letter.is_ascii_lowercase() || *letter == '-').collect();
             // What stands alone in quotes separates options from paths.
-            if !name.is_empty() {
+            if name.starts_with(|letter: char| letter.is_ascii_lowercase()) {
                 found.insert(format!("--{name}"));
             }
         }

@@ -26,16 +26,22 @@ fn stored(world: &World, file: &str) -> String {
 
 #[test]
 fn a_replaced_object_is_verified_as_a_clone_has_it() {
-    let mut world = world("# Plan\n\n- [ ] Item 1\n");
-    // The session commits EVIL, and makes git show SAFE in this repository, also in its worktree.
+    // The session commits EVIL, and makes git show SAFE in this repository, also in its worktree. In the second way git does not
+    // even look at the file there.
     let attack = "echo EVIL > code.txt && git add code.txt && git commit -qm Evil && \
         git replace $(git rev-parse HEAD:code.txt) $(echo SAFE | git hash-object -w --stdin) && rm code.txt && git checkout -q -- code.txt";
-    let _model = start(&mut world, |turn| does(turn, attack));
-    let finished = run(&world, &["1", "--verify", "test ! -e code.txt || grep -q SAFE code.txt"]);
-    assert_eq!(finished.code, Some(4), "{finished:?}");
-    assert!(!stored(&world, "code.txt").contains("EVIL"), "{finished:?}");
-    let back = reasons(&world);
-    assert!(back.iter().any(|reason| reason.contains("grep -q SAFE code.txt")), "{back:?}");
+    for (hide, expected) in [("true", None), ("git update-index --assume-unchanged code.txt", Some(4))] {
+        let mut world = world("# Plan\n\n- [ ] Item 1\n");
+        let line = format!("test -e code.txt || {{ {attack} && {hide}; }}");
+        let _model = start(&mut world, move |turn| does(turn, &line));
+        let finished = run(&world, &["2", "--verify", "test ! -e code.txt || grep -q SAFE code.txt"]);
+        assert!(!stored(&world, "code.txt").contains("EVIL"), "{hide}: {finished:?}");
+        if let Some(code) = expected {
+            assert_eq!(finished.code, Some(code), "{hide}: {finished:?}");
+            let back = reasons(&world);
+            assert!(back.iter().any(|reason| reason.contains("grep -q SAFE code.txt")), "{hide}: {back:?}");
+        }
+    }
 }
 
 #[test]
@@ -72,10 +78,10 @@ fn an_object_with_another_content_neither_lands_nor_completes_a_run() {
         "{swap}; echo new > new.txt && git add new.txt && git commit -qm New && swap HEAD:new.txt HEAD:README.md"
     );
     let _model = start(&mut own, move |turn| does(turn, &line));
-    let finished = run(&own, &["1"]);
+    let finished = run(&own, &["2"]);
     assert_eq!(finished.code, Some(4), "{finished:?}");
     let back = reasons(&own);
-    assert!(back.iter().all(|reason| reason.contains("cannot be taken over")), "{back:?}");
+    assert!(back.iter().any(|reason| reason.contains("cannot be taken over")), "{back:?}");
     assert!(clone_of(&own), "the branch is whole: {finished:?}");
 
     // One that everything is built on.
@@ -87,7 +93,7 @@ fn an_object_with_another_content_neither_lands_nor_completes_a_run() {
         1 => does(turn, "true").usage(30_000),
         _ => honest(turn),
     });
-    let finished = run(&old, &["1"]);
+    let finished = run(&old, &["2"]);
     assert!(matches!(finished.code, Some(4 | 7)), "{finished:?}");
     assert_ne!(old.json(".claude/ralph-state.json")["status"], "completed");
     assert!(
