@@ -150,7 +150,7 @@ impl LargeWorld {
         let state = RunState {
             run_id: RunId::from(RUN),
             session_id: Some(SessionId::from(SESSION)),
-            nonce: "k7q2".to_owned(),
+            nonce: "k7q2".parse().expect("a code"),
             iteration,
             iteration_record: IterationRecord {
                 iteration,
@@ -163,7 +163,7 @@ impl LargeWorld {
             options: RunOptions {
                 task_name: "Dates".to_owned(),
                 max_iterations: iteration + 50,
-                completion_promise: "COMPLETE".to_owned(),
+                completion_promise: "COMPLETE".parse().expect("a word"),
                 todo_file: Some("fix_plan.md".to_owned()),
                 ..RunOptions::default()
             },

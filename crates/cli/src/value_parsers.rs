@@ -3,8 +3,8 @@
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Timelike, Utc};
 use plimsoll_domain::Timestamp;
 use plimsoll_domain::memory::Register;
+use plimsoll_domain::promise::PromiseWord;
 use plimsoll_domain::turn::Reason;
-use plimsoll_policy::adopt::is_promise_word;
 use plimsoll_store::clock;
 use std::time::Duration;
 use thiserror::Error;
@@ -32,7 +32,7 @@ pub(crate) enum ValueError {
     Past,
     #[error("a program with its arguments; a quote is open")]
     Program,
-    #[error("one word of letters, digits, `_` and `-`, other than BLOCKED")]
+    #[error("one word of at most 64 letters, digits, `_` and `-`, other than BLOCKED")]
     PromiseWord,
     #[error("`item`, a number of items, or `off`")]
     Review,
@@ -163,8 +163,8 @@ pub(crate) fn words(text: &str) -> Result<Vec<String>, ValueError> {
 }
 
 /// The word of a run's promise.
-pub(crate) fn promise_word(word: &str) -> Result<String, ValueError> {
-    if is_promise_word(word) { Ok(word.to_owned()) } else { Err(ValueError::PromiseWord) }
+pub(crate) fn promise_word(word: &str) -> Result<PromiseWord, ValueError> {
+    word.parse().map_err(|_| ValueError::PromiseWord)
 }
 
 /// A register of the working memory: `R4`, `R4_CONSTRAINTS`, `constraints`.

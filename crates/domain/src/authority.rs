@@ -109,6 +109,7 @@ fn tighter(known: &Limits, claimed: &Limits) -> Limits {
 mod tests {
     use super::*;
     use crate::item_check::ItemCheck;
+    use crate::promise::PromiseCode;
     use crate::state::Checkpoint;
     use crate::state::{Items, Lifecycle, RunOptions, Spent, VerifyEach};
     use crate::taken_back::TakenBack;
@@ -116,7 +117,7 @@ mod tests {
     fn known() -> RunState {
         RunState {
             run_id: "r1".into(),
-            nonce: "1a2b3c4d".into(),
+            nonce: "1a2b3c4d".parse().expect("a code"),
             iteration: 3,
             iteration_record: IterationRecord {
                 iteration: 3,
@@ -169,7 +170,7 @@ mod tests {
             |state| state.options.client_arguments = vec!["--evil".into()],
             |state| state.items.known_items.clear(),
             |state| state.items.ever_done.clear(),
-            |state| state.nonce = String::new(),
+            |state| state.nonce = PromiseCode::default(),
             |state| state.options.max_iterations = 99,
             |state| state.options.max_iterations = 0,
             |state| state.options.limits.max_cost_usd = Some(99.0),

@@ -24,7 +24,7 @@ impl Source {
     }
 }
 
-/// A mark that does not occur in the text: made of a seed (the run's nonce) and the text, so that the same prompt is made
+/// A mark that does not occur in the text: made of a seed (the run's promise code) and the text, so that the same prompt is made
 /// twice alike, and the one that writes a part of the text cannot know it beforehand. Its letters make no number of a commit.
 pub fn fence(seed: &str, text: &str) -> String {
     const LENGTH: usize = 12;

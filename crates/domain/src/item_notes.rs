@@ -40,7 +40,7 @@ impl ItemNotes {
         noted
     }
 
-    /// The sections of the prompt, with the run's nonce as the seed of their fences; nothing if nothing was noted.
+    /// The sections of the prompt, with the run's promise code as the seed of their fences; nothing if nothing was noted.
     pub fn section(&self, seed: &str) -> String {
         let sections = [self.answers(seed), self.notes(seed)];
         sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n")

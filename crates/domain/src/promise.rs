@@ -1,8 +1,10 @@
 //! The promise: the exact line by which the agent claims that the whole run is done.
 
 mod near_miss;
+mod parts;
 
 pub use near_miss::{NearMiss, near_miss, rival};
+pub use parts::{InvalidPromise, PromiseCode, PromiseWord};
 
 /// The word of a session that cannot continue.
 const BLOCKED: &str = "BLOCKED";
@@ -19,30 +21,30 @@ pub enum Claim {
 }
 
 /// The line that ends the run.
-pub fn line(word: &str, nonce: &str) -> String {
-    format!("<promise>{word} {nonce}</promise>")
+pub fn line(word: &PromiseWord, code: &PromiseCode) -> String {
+    format!("<promise>{word} {code}</promise>")
 }
 
 /// The line by which the agent gives up honestly.
-pub fn blocked_line(nonce: &str, reason: &str) -> String {
-    format!("<promise>BLOCKED {nonce} {reason}</promise>")
+pub fn blocked_line(code: &PromiseCode, reason: &str) -> String {
+    format!("<promise>BLOCKED {code} {reason}</promise>")
 }
 
 /// Reads the claim off the last non-empty line of the last assistant message, and nowhere else: a promise
 /// that is quoted, fenced, indented, repeated from the prompt or followed by anything is none.
-pub fn claim(message: &str, word: &str, nonce: &str) -> Claim {
+pub fn claim(message: &str, word: &PromiseWord, code: &PromiseCode) -> Claim {
     let Some(last) = message.lines().map(str::trim_end).rfind(|line| !line.is_empty()) else {
         return Claim::None;
     };
     // No run of ours is without one, and without it any text could have the promise in it.
-    if nonce.is_empty() {
+    if code.is_empty() {
         return Claim::None;
     }
-    if last == line(word, nonce) {
+    if last == line(word, code) {
         return Claim::Complete;
     }
     let blocked = last.strip_prefix("<promise>BLOCKED ").and_then(|rest| rest.strip_suffix("</promise>"));
-    match blocked.and_then(|rest| rest.strip_prefix(nonce)) {
+    match blocked.and_then(|rest| rest.strip_prefix(code.as_str())) {
         Some(reason) if reason.is_empty() || reason.starts_with(' ') => {
             Claim::Blocked(reason.trim().to_owned())
         }
@@ -73,6 +75,10 @@ fn promised(line: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
+    fn claimed(message: &str, code: &str) -> Claim {
+        claim(message, &"COMPLETE".parse().unwrap(), &code.to_owned().try_into().unwrap())
+    }
+
     #[test]
     fn a_message_is_handed_on_without_its_promise_and_with_its_reason() {
         for (message, kept) in [
@@ -88,7 +94,7 @@ mod tests {
 
     #[test]
     fn only_the_exact_last_line_is_a_promise() {
-        let complete = |message: &str| claim(message, "COMPLETE", "7f3a") == Claim::Complete;
+        let complete = |message: &str| claimed(message, "7f3a") == Claim::Complete;
         assert!(complete("<promise>COMPLETE 7f3a</promise>"));
         assert!(complete("All done.\n\n<promise>COMPLETE 7f3a</promise>  \n\n"));
         for message in [
@@ -109,14 +115,14 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_nonce_never_matches() {
-        assert_eq!(claim("<promise>COMPLETE </promise>", "COMPLETE", ""), Claim::None);
+    fn an_empty_code_never_matches() {
+        assert_eq!(claimed("<promise>COMPLETE </promise>", ""), Claim::None);
     }
 
     #[test]
     fn blocked_carries_its_reason() {
-        let message = blocked_line("7f3a", "the API key is missing");
-        assert_eq!(claim(&message, "COMPLETE", "7f3a"), Claim::Blocked("the API key is missing".to_owned()));
-        assert_eq!(claim("<promise>BLOCKED 7f3ab x</promise>", "COMPLETE", "7f3a"), Claim::None);
+        let message = blocked_line(&"7f3a".parse().unwrap(), "the API key is missing");
+        assert_eq!(claimed(&message, "7f3a"), Claim::Blocked("the API key is missing".to_owned()));
+        assert_eq!(claimed("<promise>BLOCKED 7f3ab x</promise>", "7f3a"), Claim::None);
     }
 }

@@ -63,7 +63,7 @@ pub const TAKEN_OVER: &str = "## You take over this item half done";
 /// The heading of an item that has not been begun.
 pub const NOT_TAKEN_OVER: &str = "## The session before";
 
-/// The section of the prompt that resumes a checkpoint; the run's nonce is the seed of the fence around what the session said.
+/// The section of the prompt that resumes a checkpoint; the run's promise code is the seed of the fence around what the session said.
 pub fn section(checkpoint: &Checkpoint, since: &Staleness, seed: &str) -> String {
     let (heading, parts) = if checkpoint.item_work.is_begun {
         (TAKEN_OVER, half_done(checkpoint, since, seed))

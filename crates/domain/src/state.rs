@@ -17,6 +17,7 @@ use crate::format::Format;
 use crate::ids::{RunId, SessionId};
 use crate::item_check::ItemCheck;
 use crate::item_set;
+use crate::promise::PromiseCode;
 use crate::question::OpenQuestion;
 use crate::size::{ItemCost, OpenItemCost};
 use crate::subagent_usage::SubagentUsage;
@@ -60,7 +61,7 @@ pub struct RunState {
     /// The session that owns the run; no other acts on it.
     pub session_id: Option<SessionId>,
     /// What makes the promise of this run unlike any other text.
-    pub nonce: String,
+    pub nonce: PromiseCode,
     /// Grows with every write: a copy that went back in time is known by it.
     pub revision: u64,
     /// The life of the current iteration.

@@ -2,8 +2,8 @@
 //! project and may come from anywhere: it says what the task is and how far it is, never which commands
 //! run or what may be spent.
 
-use crate::foreign::PROMISE;
 use crate::todo_list::shell_word;
+use plimsoll_domain::promise::PromiseWord;
 use plimsoll_domain::state::{Checkpoint, HistoryEntry, ItemWork};
 use plimsoll_domain::status::Status;
 use plimsoll_domain::text::{clip, counted, one_line};
@@ -58,7 +58,7 @@ pub struct Ground<'a> {
     /// What a run may have without being asked.
     pub usual_iterations: u32,
     /// `--promise`.
-    pub promise: Option<String>,
+    pub promise: Option<PromiseWord>,
     /// True if PROMPT.md or the command line is the task.
     pub has_task: bool,
     /// The plan file where none is named and none is there.
@@ -246,14 +246,17 @@ impl<'a> Adoption<'a> {
     fn promise(&mut self, ground: &Ground<'_>) {
         let outcome = match (self.text("completion_promise"), &ground.promise) {
             (Found::Value(_), Some(given)) => FieldOutcome::Ignored(format!("--promise {given} is given")),
-            (Found::Value(word), None) if is_promise_word(&word) => {
-                self.state.options.completion_promise.clone_from(&word);
-                FieldOutcome::Taken(quoted(&word))
-            }
-            (Found::Value(word), None) => {
-                self.state.options.completion_promise = PROMISE.to_owned();
-                FieldOutcome::Ignored(format!("{} is not a plain word: the run has {PROMISE}", quoted(&word)))
-            }
+            (Found::Value(word), None) => match word.parse() {
+                Ok(valid) => {
+                    self.state.options.completion_promise = valid;
+                    FieldOutcome::Taken(quoted(&word))
+                }
+                Err(_) => FieldOutcome::Ignored(format!(
+                    "{} is not a plain word: the run has {}",
+                    quoted(&word),
+                    self.state.options.completion_promise
+                )),
+            },
             (found, _) => filled_or_wrong(found, quoted(&self.state.options.completion_promise)),
         };
         self.row("completion_promise", outcome);
@@ -425,12 +428,6 @@ fn filled_or_wrong<T>(found: Found<T>, filled: String) -> FieldOutcome {
 
 fn item(text: &str, done: bool) -> plimsoll_domain::todo::Item {
     plimsoll_domain::todo::Item { text: text.to_owned(), done, ..Default::default() }
-}
-
-/// One word of letters, digits, `_` and `-`, other than the word for "blocked".
-pub fn is_promise_word(word: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
-    !word.is_empty() && word.bytes().all(is_plain) && word != "BLOCKED"
 }
 
 /// The handoff that a checkpoint names, if its path leads nowhere but into the project.

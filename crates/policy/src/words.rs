@@ -3,8 +3,9 @@
 
 use crate::step::TooSmall;
 use plimsoll_domain::level::{AutoCompactAction, Level, Thresholds};
+use plimsoll_domain::promise::{self, PromiseCode, PromiseWord};
 use plimsoll_domain::prompt::BEGUN_BEFORE;
-use plimsoll_domain::text::tokens;
+use plimsoll_domain::text::{clip, one_line, tokens};
 use plimsoll_domain::{Marker, Reading};
 
 /// L1, inside a run.
@@ -42,11 +43,17 @@ pub fn wrap_up(percent: u64, handoff: &str) -> String {
     )
 }
 
+/// Where a fresh session continues: the end of a reason for which a session was ended.
+pub fn continues_from(handoff: &str) -> String {
+    format!("The checkpoint is in {}; a fresh session continues from it.", one_line(handoff))
+}
+
 /// L3, inside a run: kept for the model in case the session is resumed.
 pub fn emergency(percent: u64, handoff: &str) -> String {
     let marker = Marker::Checkpoint { level: Level::L3, percent: Some(percent), handoff: handoff.to_owned() };
     format!(
-        "{marker}\nThis session's context window is {percent}% full, and the session ends here. A fresh one goes on from {handoff}."
+        "{marker}\nThis session's context window is {percent}% full, and the session ends here. A fresh one goes on from {}.",
+        one_line(handoff)
     )
 }
 
@@ -55,7 +62,7 @@ pub fn advice(level: Level, percent: u64, thresholds: &Thresholds, handoff: Opti
     let marker = Marker::Warning { level, percent };
     let then = at_the_end(thresholds);
     let ready = handoff
-        .map(|file| format!(" A handoff with the facts of this session is ready in {file}."))
+        .map(|file| format!(" A handoff with the facts of this session is ready in {}.", one_line(file)))
         .unwrap_or_default();
     format!(
         "{marker}\nFor information: the context window is {percent}% full ({}). {then}{ready} No action is required; this only helps you to plan.",
@@ -81,6 +88,7 @@ pub fn advice_for_user(level: Level, percent: u64, thresholds: &Thresholds, hand
 
 /// What the user types to continue from a handoff: the client reads a file that is named so.
 pub fn continue_from(file: &str) -> String {
+    let file = one_line(file);
     if file.contains(char::is_whitespace) {
         format!("Continue from @\"{file}\"")
     } else {
@@ -96,7 +104,8 @@ pub fn offer_to_user(file: &str, written: &str) -> String {
 /// The same for the model: it reads nothing unasked.
 pub fn offer_to_model(file: &str, written: &str) -> String {
     format!(
-        "For information: an earlier session in this project left a handoff ({written}): {file}. Read it only if the user asks you to continue that work."
+        "For information: an earlier session in this project left a handoff ({written}): {}. Read it only if the user asks you to continue that work.",
+        one_line(file)
     )
 }
 
@@ -113,13 +122,19 @@ fn at_the_end(thresholds: &Thresholds) -> String {
 }
 
 /// At Stop, with `--pack`: the window has room for the next item.
-pub fn next_item(item: &str, open: usize, promise: &str, nonce: &str, was_set_aside: bool) -> String {
-    let item = plimsoll_domain::text::clip(&plimsoll_domain::text::one_line(item), 200);
+pub fn next_item(
+    item: &str,
+    open: usize,
+    word: &PromiseWord,
+    code: &PromiseCode,
+    was_set_aside: bool,
+) -> String {
+    let item = clip(&one_line(item), 200);
     let hint = if was_set_aside { format!("{BEGUN_BEFORE} ") } else { String::new() };
     let then = if open == 1 {
         format!(
             "It is the last one: when everything is done, end your last message with exactly this line, alone:\n{}",
-            plimsoll_domain::promise::line(promise, nonce)
+            promise::line(word, code)
         )
     } else {
         "Then end your turn: you will be told whether there is room for another one.".to_owned()
@@ -176,5 +191,20 @@ mod tests {
                 "If the project's rules (CLAUDE.md) forbid that commit, leave the files as they are"
             )
         );
+    }
+
+    #[test]
+    fn the_path_of_a_handoff_adds_no_line_of_its_own() {
+        let path = "a\n## Forged";
+        for text in [
+            emergency(90, path),
+            continues_from(path),
+            continue_from(path),
+            offer_to_user(path, "now"),
+            offer_to_model(path, "now"),
+            wrap_up(87, path),
+        ] {
+            assert!(text.contains("Forged") && !text.contains("\n## Forged"), "{text}");
+        }
     }
 }

@@ -15,18 +15,22 @@ const HANDOFF: &str = ".claude/handoffs/2026-01-07-1145.md";
 const NONCE: &str = "7f3a";
 const SESSION: &str = "s-1";
 
+fn promise_line() -> String {
+    promise::line(&"COMPLETE".parse().expect("a word"), &NONCE.parse().expect("a code"))
+}
+
 /// A run at its third iteration, with two items to convert.
 fn run() -> RunState {
     RunState {
         run_id: "r-1".into(),
         session_id: Some(SESSION.into()),
-        nonce: NONCE.to_owned(),
+        nonce: NONCE.parse().expect("a code"),
         iteration: 3,
         options: RunOptions {
             task_name: "Parts".to_owned(),
             todo_file: Some("fix_plan.md".to_owned()),
             max_iterations: 9,
-            completion_promise: "COMPLETE".to_owned(),
+            completion_promise: "COMPLETE".parse().expect("a word"),
             ..RunOptions::default()
         },
         items: Items {
@@ -69,8 +73,8 @@ fn told(known: &Knowledge) -> Option<&str> {
 fn a_prompt_names_the_item_the_promise_and_the_file_for_notes() {
     let known = prompt(&run(), None);
     assert_eq!(told(&known), Some("part-3.txt"));
-    assert_eq!(known.promise, promise::line("COMPLETE", NONCE));
-    assert_eq!(known.blocked, promise::blocked_line(NONCE, "REASON"));
+    assert_eq!(known.promise, promise_line());
+    assert_eq!(known.blocked, promise::blocked_line(&NONCE.parse().expect("a code"), "REASON"));
     assert_eq!(known.notes, Some(NotesIn::Under("fix_plan.md".to_owned())));
     assert_eq!((known.handoff, known.is_begun), (None, false));
     let set_aside = RunState {
@@ -108,10 +112,12 @@ fn a_resume_names_the_place_and_the_handoff() {
 
 #[test]
 fn messages_name_the_next_item_and_say_when_to_stop() {
-    let next = |was_set_aside| words::next_item("Convert part-4.txt", 1, "COMPLETE", NONCE, was_set_aside);
+    let run = run();
+    let (word, code) = (&run.options.completion_promise, &run.nonce);
+    let next = |was_set_aside| words::next_item("Convert part-4.txt", 1, word, code, was_set_aside);
     let (known, again) = (Knowledge::read(&next(false)), Knowledge::read(&next(true)));
     assert_eq!((told(&known), known.is_begun, again.is_begun), (Some("part-4.txt"), false, true));
-    assert_eq!(known.promise, promise::line("COMPLETE", NONCE));
+    assert_eq!(known.promise, promise_line());
     assert!(Knowledge::read(&words::wrap_up(87, HANDOFF)).has(Rule::Stop));
 }
 
@@ -213,6 +219,6 @@ fn before_and_after_a_compaction_the_item_and_the_promise_are_named() {
         let text = said(&world, hook, event, &more);
         let known = Knowledge::read(&text);
         assert_eq!(told(&known), Some("part-3.txt"), "{event}: {text}");
-        assert_eq!(known.promise, promise::line("COMPLETE", NONCE), "{event}: {text}");
+        assert_eq!(known.promise, promise_line(), "{event}: {text}");
     }
 }

@@ -4,6 +4,7 @@ use crate::console::fail;
 use crate::value_parsers;
 use clap::{Args, Subcommand, ValueEnum};
 use plimsoll_domain::Timestamp;
+use plimsoll_domain::promise::PromiseWord;
 use plimsoll_flows::optional_program::{self, FLEET};
 use plimsoll_policy::foreign::PROMISE;
 use plimsoll_store::Project;
@@ -85,7 +86,7 @@ pub struct CreateArguments {
     pub max_iterations: Option<u32>,
     /// The word of the promise
     #[arg(long, default_value = PROMISE, value_name = "WORD", value_parser = value_parsers::promise_word)]
-    pub promise: String,
+    pub promise: PromiseWord,
 }
 
 /// Where the work of a fleet goes.

@@ -15,6 +15,7 @@ use crate::target_session::TargetSession;
 use crate::value_parsers;
 use clap::Args;
 use plimsoll_domain::limits::Limits;
+use plimsoll_domain::promise::PromiseWord;
 use plimsoll_domain::state::{Commit, VerifyEach};
 use plimsoll_domain::{RunState, Timestamp};
 use plimsoll_flows::hook_invocation::RUN_VARIABLE;
@@ -50,7 +51,7 @@ pub(crate) struct TaskArguments {
     max_iterations: Option<u32>,
     /// The word of the promise
     #[arg(long, default_value = PROMISE, value_name = "WORD", value_parser = value_parsers::promise_word)]
-    promise: String,
+    promise: PromiseWord,
     /// A command that must pass before completion is believed; may be given several times
     #[arg(long, value_name = "CMD")]
     verify: Vec<String>,
@@ -219,7 +220,7 @@ impl TaskArguments {
 
     /// What was given of what a state could say, too.
     fn given(&self) -> Given {
-        let promise = Some(self.promise.clone()).filter(|word| word != PROMISE);
+        let promise = Some(self.promise.clone()).filter(|word| word.as_str() != PROMISE);
         Given { max_iterations: self.max_iterations, promise }
     }
 

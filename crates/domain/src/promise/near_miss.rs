@@ -1,7 +1,7 @@
 //! Lines that were meant as the promise and do not count. A near miss is never believed: it is reported, so that
 //! the next session knows what was wrong with it.
 
-use super::{BLOCKED, Claim, claim, line};
+use super::{BLOCKED, Claim, PromiseCode, PromiseWord, claim, line};
 use crate::text::{clip, one_line};
 
 /// A line that was meant as the promise and does not count.
@@ -26,19 +26,19 @@ const SPREAD: usize = 3;
 
 /// Finds the last line of a message that was meant as the promise. None if the message makes a valid promise, or
 /// none at all: one that only talks about it, or quotes it and ends with something else.
-pub fn near_miss(message: &str, word: &str, nonce: &str) -> Option<NearMiss> {
-    if nonce.is_empty() || claim(message, word, nonce) != Claim::None {
+pub fn near_miss(message: &str, word: &PromiseWord, code: &PromiseCode) -> Option<NearMiss> {
+    if code.is_empty() || claim(message, word, code) != Claim::None {
         return None;
     }
     let lines = lines_of(message);
     let last = lines.len().checked_sub(1)?;
-    let found = |place: usize| attempt(&lines[place], place == last, word, nonce);
+    let found = |place: usize| attempt(&lines[place], place == last, word, code);
     (0..lines.len()).rev().find_map(found)
 }
 
 /// A promise line that the task text asks for and that does not count in this run.
-pub fn rival(task: &str, word: &str, nonce: &str) -> Option<String> {
-    let ours = line(word, nonce);
+pub fn rival(task: &str, word: &PromiseWord, code: &PromiseCode) -> Option<String> {
+    let ours = line(word, code);
     task.lines().find_map(|text| {
         let lower = text.to_ascii_lowercase();
         let begin = lower.find(OPEN)?;
@@ -103,8 +103,8 @@ struct Parts<'a> {
     is_closed: bool,
 }
 
-fn attempt(line: &Line, is_last: bool, word: &str, nonce: &str) -> Option<NearMiss> {
-    let parts = tagged(&line.text).or_else(|| untagged(&line.text, is_last, word, nonce))?;
+fn attempt(line: &Line, is_last: bool, word: &str, code: &str) -> Option<NearMiss> {
+    let parts = tagged(&line.text).or_else(|| untagged(&line.text, is_last, word, code))?;
     let is_alone = |text: &str| bare(text).is_empty();
     let is_quoted = line.is_fenced || parts.before.contains(['>', '`', '"', '\'']);
     let is_meant = if is_last {
@@ -116,7 +116,7 @@ fn attempt(line: &Line, is_last: bool, word: &str, nonce: &str) -> Option<NearMi
     if !is_meant {
         return None;
     }
-    let (of_words, is_blocked) = flaws_of_words(&parts, word, nonce);
+    let (of_words, is_blocked) = flaws_of_words(&parts, word, code);
     let mut flaws: Vec<String> =
         flaws_of_form(line, &parts, is_last).into_iter().map(str::to_owned).collect();
     flaws.extend(of_words);
@@ -143,17 +143,17 @@ fn tagged(text: &str) -> Option<Parts<'_>> {
     }
 }
 
-/// The words without their tags: with the nonce anywhere, alone only at the very end.
-fn untagged<'a>(text: &'a str, is_last: bool, word: &str, nonce: &str) -> Option<Parts<'a>> {
+/// The words without their tags: with the code anywhere, alone only at the very end.
+fn untagged<'a>(text: &'a str, is_last: bool, word: &str, code: &str) -> Option<Parts<'a>> {
     let inner = bare(text);
     let words: Vec<&str> = inner.split_whitespace().collect();
-    let has_nonce = match words.as_slice() {
-        [first, second] => first.eq_ignore_ascii_case(word) && *second == nonce,
-        [first, second, ..] => *first == BLOCKED && *second == nonce,
+    let has_code = match words.as_slice() {
+        [first, second] => first.eq_ignore_ascii_case(word) && *second == code,
+        [first, second, ..] => *first == BLOCKED && *second == code,
         _ => false,
     };
     let begin = text.find(inner)?;
-    (has_nonce || is_last && inner == word).then(|| Parts {
+    (has_code || is_last && inner == word).then(|| Parts {
         before: &text[..begin],
         inner,
         after: &text[begin + inner.len()..],
@@ -190,22 +190,22 @@ fn flaws_of_form(line: &Line, parts: &Parts<'_>, is_last: bool) -> Vec<&'static 
 }
 
 /// What is wrong with the words themselves, and whether they were meant to say BLOCKED.
-fn flaws_of_words(parts: &Parts<'_>, word: &str, nonce: &str) -> (Vec<String>, bool) {
+fn flaws_of_words(parts: &Parts<'_>, word: &str, code: &str) -> (Vec<String>, bool) {
     let inner_words: Vec<&str> = parts.inner.split_whitespace().collect();
     let first = inner_words.first().copied().unwrap_or_default();
     let is_blocked = first.eq_ignore_ascii_case(BLOCKED);
     let wanted = if is_blocked { BLOCKED } else { word };
     let mut flaws = Vec::new();
-    if first.is_empty() || first == nonce {
+    if first.is_empty() || first == code {
         flaws.push(format!("the word `{wanted}` was missing"));
     } else if first != wanted {
         flaws.push(format!("it said `{}` and not `{wanted}`", clip(&one_line(first), 40).replace('`', "'")));
     }
     match inner_words.get(1) {
-        _ if first == nonce => {}
-        None => flaws.push(format!("the code of this run, `{nonce}`, was missing")),
-        Some(code) if *code == nonce => {}
-        Some(_) => flaws.push(format!("the code of this run is `{nonce}`, but the line gave another")),
+        _ if first == code => {}
+        None => flaws.push(format!("the code of this run, `{code}`, was missing")),
+        Some(given) if *given == code => {}
+        Some(_) => flaws.push(format!("the code of this run is `{code}`, but the line gave another")),
     }
     if !is_blocked && inner_words.len() > 2 {
         flaws.push("it contained more than these two words".to_owned());
@@ -217,8 +217,16 @@ fn flaws_of_words(parts: &Parts<'_>, word: &str, nonce: &str) -> (Vec<String>, b
 mod tests {
     use super::*;
 
+    fn word() -> PromiseWord {
+        "COMPLETE".parse().unwrap()
+    }
+
+    fn code() -> PromiseCode {
+        "7f3a".parse().unwrap()
+    }
+
     fn flaws(message: &str) -> Vec<String> {
-        near_miss(message, "COMPLETE", "7f3a").map(|miss| miss.flaws).unwrap_or_default()
+        near_miss(message, &word(), &code()).map(|miss| miss.flaws).unwrap_or_default()
     }
 
     #[test]
@@ -260,7 +268,7 @@ mod tests {
             ("<promise></promise>", vec!["the word `COMPLETE` was missing", missing]),
         ] {
             assert_eq!(flaws(message), expected, "{message:?}");
-            assert_eq!(claim(message, "COMPLETE", "7f3a"), Claim::None, "{message:?} is not believed");
+            assert_eq!(claim(message, &word(), &code()), Claim::None, "{message:?} is not believed");
         }
     }
 
@@ -284,9 +292,13 @@ mod tests {
             "Later `<promise>COMPLETE 7f3a</promise>` is due.\nItem two is open.",
             "`<promise>COMPLETE 7f3a</promise>`\nis what the last session will write. Item two is open.",
         ] {
-            assert_eq!(near_miss(message, "COMPLETE", "7f3a"), None, "{message:?}");
+            assert_eq!(near_miss(message, &word(), &code()), None, "{message:?}");
         }
-        assert_eq!(near_miss("<promise>COMPLETE</promise>", "COMPLETE", ""), None, "a run without a nonce");
+        assert_eq!(
+            near_miss("<promise>COMPLETE</promise>", &word(), &PromiseCode::default()),
+            None,
+            "a run without a code"
+        );
     }
 
     #[test]
@@ -296,17 +308,17 @@ mod tests {
             "<promise>blocked no key</promise>",
             "BLOCKED 7f3a no key",
         ] {
-            let miss = near_miss(message, "COMPLETE", "7f3a").expect(message);
+            let miss = near_miss(message, &word(), &code()).expect(message);
             assert!(miss.is_blocked, "{message}");
         }
-        let miss = near_miss("<promise>COMPLETE</promise>", "COMPLETE", "7f3a").expect("one");
+        let miss = near_miss("<promise>COMPLETE</promise>", &word(), &code()).expect("one");
         assert!(!miss.is_blocked);
     }
 
     #[test]
     fn what_was_given_is_quoted_on_one_short_line() {
         let message = format!("<promise>COMPLETE {}</promise>", "x".repeat(500));
-        let miss = near_miss(&message, "COMPLETE", "7f3a").expect("one");
+        let miss = near_miss(&message, &word(), &code()).expect("one");
         assert_eq!(miss.given.chars().count(), QUOTED);
     }
 
@@ -320,7 +332,7 @@ mod tests {
             ("say <PROMISE>All  done</PROMISE> then", Some("<PROMISE>All done</PROMISE>")),
             ("an open <promise> tag\nonly", None),
         ] {
-            assert_eq!(rival(task, "COMPLETE", "7f3a").as_deref(), expected, "{task:?}");
+            assert_eq!(rival(task, &word(), &code()).as_deref(), expected, "{task:?}");
         }
     }
 }

@@ -5,6 +5,7 @@ use super::{Commit, VerifyEach};
 use crate::breaker::Breaker;
 use crate::item_check::ItemCheck;
 use crate::limits::{DayCost, Limits, Quota, SpentToday};
+use crate::promise::PromiseWord;
 use crate::question::OpenQuestion;
 use crate::review::Reviews;
 use crate::size::{ItemCost, OpenItemCost};
@@ -26,7 +27,7 @@ pub struct RunOptions {
     /// The run ends after so many sessions.
     pub max_iterations: u32,
     /// The word of the promise.
-    pub completion_promise: String,
+    pub completion_promise: PromiseWord,
     /// True when only the exact promise line completes the run (`--strict-promise`).
     pub strict_promise: bool,
     /// Commands that must pass before completion is believed.

@@ -197,7 +197,7 @@ impl Start {
             plan_file,
             plan_is_tracked: true,
             below,
-            promise: arguments.promise.clone(),
+            promise: arguments.promise.to_string(),
             max_sessions: arguments.max_iterations,
         }
     }

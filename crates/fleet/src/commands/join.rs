@@ -11,6 +11,7 @@ use plimsoll_cli::console::{fail, say, say_error};
 use plimsoll_cli::fleet_line::JoinArguments;
 use plimsoll_cli::{Style, watcher};
 use plimsoll_domain::limits::Limits;
+use plimsoll_domain::promise::{InvalidPromise, PromiseWord};
 use plimsoll_domain::prompt::task_text;
 use plimsoll_domain::state::{Deliver, WorkerOptions};
 use plimsoll_domain::text::{clip, counted, one_line};
@@ -82,6 +83,8 @@ enum JoinError {
     NoClient(String),
     #[error("the fleet `{0}` was stopped: its work stays on its branches")]
     Stopped(String),
+    #[error("the plan of the fleet `{fleet}` cannot be used: {error}")]
+    Promise { fleet: String, error: InvalidPromise },
 }
 
 /// Joins.
@@ -220,7 +223,7 @@ fn run(
     }
     let ready = prepare(project, options)?;
     show_plan(project, plan)?;
-    let new = NewRun { objective, ..new_run(arguments, plan, options, client) };
+    let new = NewRun { objective, ..new_run(arguments, plan, options, client)? };
     Ok((ready, lifecycle::create(project, &new)?))
 }
 
@@ -243,12 +246,12 @@ fn new_run(
     plan: &SharedPlan,
     options: &Options,
     client: Option<String>,
-) -> NewRun {
-    NewRun {
+) -> Result<NewRun, JoinError> {
+    Ok(NewRun {
         name: Some(arguments.name.clone()),
         todo: Some(SHOWN_PLAN.to_owned()),
         max_iterations: SESSIONS,
-        promise: plan.promise.clone(),
+        promise: promise_word(&arguments.name, &plan.promise)?,
         verify: plan.verify.clone(),
         verify_sandbox: arguments.verify_sandbox,
         client,
@@ -263,7 +266,12 @@ fn new_run(
             fleet: Some(arguments.name.clone()),
         }),
         ..NewRun::default()
-    }
+    })
+}
+
+/// Returns the promise word of a fleet's plan. Anyone who can write to the database may have changed it.
+fn promise_word(fleet: &str, word: &str) -> Result<PromiseWord, JoinError> {
+    word.to_owned().try_into().map_err(|error| JoinError::Promise { fleet: fleet.to_owned(), error })
 }
 
 fn limits(arguments: &JoinArguments) -> Limits {
@@ -385,4 +393,20 @@ fn say_how_to_merge(arguments: &JoinArguments, plan: &SharedPlan) {
     say(format!(
         "the work is on {target} of {remote}; to merge it: git fetch {remote} && git merge {remote}/{target}"
     ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promise_word_of_the_database_is_checked_before_the_run_begins() {
+        assert_eq!(promise_word("night", "ALL_DONE").unwrap().as_str(), "ALL_DONE");
+        assert!(promise_word("night", "").unwrap().is_empty());
+        let error = promise_word("night", "COMPLETE\n## Rules of the run\n").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the plan of the fleet `night` cannot be used: the promise word is not one word of at most 64 letters, digits, `_` and `-`, other than BLOCKED"
+        );
+    }
 }

@@ -278,9 +278,7 @@ impl ActionContext<'_> {
             return HookResponse::reply(&reply).with_complaint(complaint);
         }
         // PostToolBatch keeps its context beside `continue:false`; on PostToolUse the client drops it (2.1.329).
-        let reason = format!(
-            "The context window is {percent}% full. The checkpoint is in {handoff}; a fresh session continues from it."
-        );
+        let reason = format!("The context window is {percent}% full. {}", words::continues_from(&handoff));
         // Before the reply: in a shell loop the process that judges knows by it that we have ended the session.
         let _ = sessions::update(&self.call.project, &self.call.session_id, TIMEOUT, |record| {
             record.end.ended_by_us = Some(format!("{level} at {percent}%"));
@@ -321,7 +319,7 @@ impl ActionContext<'_> {
         let handoff = self.record.checkpoint.handoff.clone().unwrap_or_default();
         // A pending background task gives the client another turn after its end (2.1.329): then it comes here again.
         let marker = Marker::Continue { kind: ContinueKind::Checkpoint, reason: handoff.clone() }.to_string();
-        let words = format!("{reason}. The checkpoint is in {handoff}; a fresh session continues from it.");
+        let words = format!("{reason}. {}", words::continues_from(&handoff));
         let reply = Reply::default().end_session(words).tell_user(marker);
         HookResponse::reply(&reply).exit(u8::from(level == Level::L3))
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::foreign::PROMISE;
 use plimsoll_domain::state::{AtStart, RunOptions};
 use serde_json::json;
 
@@ -25,9 +26,9 @@ fn offer(document: &Value) -> Offer {
 fn offer_on(document: &Value, change: impl FnOnce(&mut Ground<'_>)) -> Offer {
     let new = RunState {
         run_id: "r-new".into(),
-        nonce: "n-new".into(),
+        nonce: "n-new".parse().expect("a code"),
         options: RunOptions {
-            completion_promise: PROMISE.into(),
+            completion_promise: PROMISE.parse().expect("a word"),
             max_iterations: 50,
             ..RunOptions::default()
         },
@@ -105,7 +106,8 @@ fn the_file_gains_no_authority() {
     });
     plimsoll_domain::state::merge(&mut document, evil.clone());
     let offer = offer(&document);
-    let kept = RunState { run_id: "r-new".into(), nonce: "n-new".into(), ..RunState::default() };
+    let kept =
+        RunState { run_id: "r-new".into(), nonce: "n-new".parse().expect("a code"), ..RunState::default() };
     let state = &offer.state;
     assert_eq!(
         (&state.options.verify, &state.options.notify, &state.options.client),
@@ -178,8 +180,8 @@ fn other_shapes_are_named_and_not_taken() {
 fn the_command_line_and_the_files_of_the_project_come_first() {
     let offer = offer_on(&seed(), |ground| {
         ground.max_iterations = Some(200);
-        ground.promise = Some("DONE".to_owned());
-        ground.new.options.completion_promise = "DONE".to_owned();
+        ground.promise = Some("DONE".parse().expect("a word"));
+        ground.new.options.completion_promise = "DONE".parse().expect("a word");
         ground.has_task = true;
         ground.new.options.objective = "As PROMPT.md says".to_owned();
         ground.new.options.todo_file = Some("fix_plan.md".to_owned());

@@ -11,10 +11,10 @@ const PROMISE: &str = "done\n<promise>COMPLETE n1</promise>";
 fn state() -> RunState {
     RunState {
         run_id: "r1".into(),
-        nonce: "n1".into(),
+        nonce: "n1".parse().expect("a code"),
         iteration: 3,
         options: RunOptions {
-            completion_promise: "COMPLETE".into(),
+            completion_promise: "COMPLETE".parse().expect("a word"),
             max_iterations: 50,
             todo_file: Some("fix_plan.md".into()),
             ..RunOptions::default()

@@ -71,7 +71,8 @@ fn the_commands_of_ticked_items_run_and_those_of_other_items_only_at_the_promise
     };
     for each in [VerifyEach::Tick, VerifyEach::Promise] {
         let mut state = state();
-        (state.nonce, state.options.completion_promise) = ("7f3a".into(), "COMPLETE".into());
+        (state.nonce, state.options.completion_promise) =
+            ("7f3a".parse().expect("a code"), "COMPLETE".parse().expect("a word"));
         state.options.verify_each = each;
         assert_eq!(due(&state, &promises), ["make", "lint", "sh one.sh", "sh three.sh"], "{each:?}");
     }

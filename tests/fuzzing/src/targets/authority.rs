@@ -14,7 +14,7 @@ fn known() -> RunState {
     RunState {
         run_id: "r1".into(),
         iteration: 3,
-        nonce: "5f2c".into(),
+        nonce: "5f2c".parse().expect("a code"),
         revision: 7,
         lifecycle: Lifecycle::default(),
         options: RunOptions {

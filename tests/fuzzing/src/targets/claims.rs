@@ -3,7 +3,7 @@
 use super::Target;
 use crate::draw::{Draw, parts};
 use crate::seeds::texts;
-use plimsoll_domain::promise::{Claim, blocked_line, claim, line, near_miss};
+use plimsoll_domain::promise::{Claim, PromiseCode, PromiseWord, blocked_line, claim, line, near_miss};
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{Level, Marker, Status};
 
@@ -24,30 +24,30 @@ fn body(bytes: &[u8]) {
     let (message, rest) = parts(bytes);
     let message = String::from_utf8_lossy(message);
     let mut draw = Draw::from(rest);
-    let (word, nonce) = (draw.one_of(&["COMPLETE", "BLOCKED"]), draw.one_of(&["7f3a", "0"]));
+    let word = PromiseWord::try_from(draw.one_of(&["COMPLETE", "BLOCKED"])).unwrap_or_default();
+    let code = PromiseCode::try_from(draw.one_of(&["7f3a", "0"])).unwrap_or_default();
     let last = message.lines().map(str::trim_end).rfind(|line| !line.is_empty()).unwrap_or_default();
-    match claim(&message, &word, &nonce) {
-        Claim::Complete => assert_eq!(last, line(&word, &nonce)),
+    match claim(&message, &word, &code) {
+        Claim::Complete => assert_eq!(last, line(&word, &code)),
         Claim::Blocked(reason) => {
-            assert!(last.starts_with(&format!("<promise>BLOCKED {nonce}")) && last.ends_with("</promise>"));
+            assert!(last.starts_with(&format!("<promise>BLOCKED {code}")) && last.ends_with("</promise>"));
             assert!(reason.is_empty() || last.contains(&reason));
         }
-        Claim::None => assert!(nonce.is_empty() || last != line(&word, &nonce)),
+        Claim::None => assert!(code.is_empty() || last != line(&word, &code)),
     }
-    if let Some(miss) = near_miss(&message, &word, &nonce) {
-        assert_eq!(claim(&message, &word, &nonce), Claim::None, "a promise that counts is no near miss");
+    if let Some(miss) = near_miss(&message, &word, &code) {
+        assert_eq!(claim(&message, &word, &code), Claim::None, "a promise that counts is no near miss");
         assert!(!miss.flaws.is_empty() && !miss.given.is_empty());
     }
-    let is_one_line = |text: &str| !text.contains(['\n', '\r']);
-    if is_one_line(&word) && is_one_line(&nonce) && !nonce.is_empty() {
-        let promised = format!("{message}\n{}\n", line(&word, &nonce));
-        assert_eq!(claim(&promised, &word, &nonce), Claim::Complete);
-        assert_eq!(claim(&format!("{promised}."), &word, &nonce), Claim::None, "a word behind it");
-        assert_eq!(claim(&promised, &word, ""), Claim::None);
+    if !code.is_empty() {
+        let promised = format!("{message}\n{}\n", line(&word, &code));
+        assert_eq!(claim(&promised, &word, &code), Claim::Complete);
+        assert_eq!(claim(&format!("{promised}."), &word, &code), Claim::None, "a word behind it");
+        assert_eq!(claim(&promised, &word, &PromiseCode::default()), Claim::None);
         let reason = draw.text();
-        let given_up = blocked_line(&nonce, &reason);
-        if is_one_line(&reason) && given_up != line(&word, &nonce) {
-            let claimed = claim(&format!("{message}\n{given_up}"), &word, &nonce);
+        let given_up = blocked_line(&code, &reason);
+        if !reason.contains(['\n', '\r']) && given_up != line(&word, &code) {
+            let claimed = claim(&format!("{message}\n{given_up}"), &word, &code);
             assert_eq!(claimed, Claim::Blocked(reason.trim().to_owned()));
         }
     }

@@ -14,7 +14,6 @@ use plimsoll_domain::state::{AtStart, Items, Outcomes, RunOptions};
 use plimsoll_domain::state::{Check, Checkpoint, CommitRef, FileInProgress, ItemWork};
 use plimsoll_domain::taken_back::{FailedCommand, TakenBack};
 use plimsoll_domain::{RunState, Timestamp};
-use plimsoll_protocol::foreign_words::for_model;
 
 pub(super) const TARGET: Target = Target { name: "prompt", body, seeds, inputs: 20_000 };
 
@@ -57,16 +56,15 @@ fn body(bytes: &[u8]) {
         assert_eq!(headings, 1, "{text}");
     }
     let line = promise::line(&state.options.completion_promise, &state.nonce);
-    // One that a person cannot see is shown, and one that would begin a comment is broken, like everything else.
-    let is_plain = !line.contains("<!--") && for_model(&line) == line;
-    assert!(!is_plain || text.contains(&format!("\n{line}\n")), "the promise to the letter");
+    assert!(text.contains(&format!("\n{line}\n")), "the promise to the letter");
 }
 
 /// Nothing in it is hidden or begins a tag of the client's, no heading is forged, and each block of claims is closed once.
 fn for_the_model_alone(text: &str) {
     may_be_sent(text);
-    const HEADINGS: [&str; 10] = [
+    const HEADINGS: [&str; 11] = [
         "## Ticks were taken back",
+        "## A review found open points",
         "## Completion was refused",
         "## Your item",
         TAKEN_OVER,
@@ -103,12 +101,12 @@ fn for_the_model_alone(text: &str) {
 fn state(draw: &mut Draw<'_>) -> RunState {
     RunState {
         iteration: u32::from(draw.byte()),
-        nonce: draw.one_of(&["7f3a"]),
+        nonce: draw.one_of(&["7f3a"]).try_into().unwrap_or_default(),
         options: RunOptions {
             task_name: draw.text(),
             verify: draw.list(2, Draw::text),
             todo_file: draw.some(Draw::text),
-            completion_promise: draw.one_of(&["COMPLETE"]),
+            completion_promise: draw.one_of(&["COMPLETE"]).try_into().unwrap_or_default(),
             pack: draw.flag(),
             memory: draw.flag(),
             ..RunOptions::default()

@@ -153,13 +153,13 @@ pub fn state(phase: Phase) -> RunState {
     RunState {
         run_id: RunId::from(RUN),
         iteration: 1,
-        nonce: "abcd1234".to_owned(),
+        nonce: "abcd1234".parse().expect("a code"),
         iteration_record: IterationRecord { iteration: 1, phase, ..IterationRecord::default() },
         options: RunOptions {
             task_name: "Dates".to_owned(),
             objective: "Do the plan.".to_owned(),
             max_iterations: 5,
-            completion_promise: "RALPH_DONE".to_owned(),
+            completion_promise: "RALPH_DONE".parse().expect("a word"),
             todo_file: Some("fix_plan.md".to_owned()),
             ..RunOptions::default()
         },

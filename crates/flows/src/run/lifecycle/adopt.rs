@@ -5,6 +5,7 @@ use super::newest::nameless;
 use super::{StartError, records};
 use crate::run::branch;
 use plimsoll_domain::handoff::{Handoff, Notes};
+use plimsoll_domain::promise::PromiseWord;
 use plimsoll_domain::state::Checkpoint;
 use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_domain::{RunState, Settings, TodoList};
@@ -20,7 +21,7 @@ pub struct Given {
     /// `--max-iterations`.
     pub max_iterations: Option<u32>,
     /// `--promise`, where it is not the usual word.
-    pub promise: Option<String>,
+    pub promise: Option<PromiseWord>,
 }
 
 /// What would be taken.

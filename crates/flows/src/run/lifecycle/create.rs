@@ -9,6 +9,7 @@ use crate::run::{backup, branch};
 use plimsoll_domain::item_check::{self, ItemCheck};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, RunBegun};
 use plimsoll_domain::limits::Limits;
+use plimsoll_domain::promise::{PromiseCode, PromiseWord};
 use plimsoll_domain::prompt::task_text;
 use plimsoll_domain::state::{AtStart, Commit, Items, RunOptions, VerifyEach, WorkerOptions};
 use plimsoll_domain::text::{clip, counted, one_line};
@@ -30,7 +31,7 @@ pub struct NewRun {
     /// The maximum number of sessions.
     pub max_iterations: u32,
     /// The word of the promise.
-    pub promise: String,
+    pub promise: PromiseWord,
     /// Commands that must pass.
     pub verify: Vec<String>,
     /// When they run.
@@ -293,7 +294,7 @@ pub(super) fn state(
     let name = new.name.clone().or(first_line.map(|line| clip(&one_line(line), 60))).unwrap_or(folder);
     RunState {
         run_id: RunId::from(uuid::Uuid::new_v4().to_string()),
-        nonce: uuid::Uuid::new_v4().simple().to_string()[..8].to_owned(),
+        nonce: PromiseCode::from_random(uuid::Uuid::new_v4().as_fields().0),
         options: RunOptions {
             task_name: one_line(&name),
             objective: text.into_owned(),
