@@ -26,7 +26,7 @@ use std::sync::LazyLock;
 pub use survey::{OurEntry, StatusLine, Survey, differences, survey};
 pub use text::Unreadable;
 pub use variable::Variable;
-use wanted::wanted;
+use wanted::{Wanted, wanted};
 pub use wanted::{hooks_only, memory_variable, programs_of};
 
 /// The entries for clients that have `PostToolBatch`.
@@ -226,6 +226,7 @@ pub fn install(
     let installed = find(&body)?.iter().any(|found| found.hook.is_memorys());
     let parts = Parts { memory: asked.memory || installed, ..asked };
     let wanted = wanted(parts, command_for);
+    check_places(&body, &wanted, asked.has_memory())?;
     // Looked up anew for each: every edit moves the places behind it.
     for index in 0..wanted.len() {
         body = put(&body, &wanted, index)?;
@@ -267,6 +268,15 @@ pub fn install(
     })
 }
 
+/// Refuses a text in which something of ours has no place. Checked before the first edit: each one moves what is behind it, and a
+/// fault that an edit found would be named with a line of a text that nobody has.
+fn check_places(body: &str, wanted: &[Wanted], with_variable: bool) -> Result<(), Unreadable> {
+    for index in 0..wanted.len() {
+        put(body, wanted, index)?;
+    }
+    if with_variable { variable::put(body).map(drop) } else { Ok(()) }
+}
+
 /// Takes our entries out. `before` is the file as it was before the installation, where that is known.
 pub fn uninstall(existing: &str, before: Option<&str>) -> Result<Cleared, Unreadable> {
     let (mark, mut body) = start(existing);
@@ -281,7 +291,9 @@ pub fn uninstall(existing: &str, before: Option<&str>) -> Result<Cleared, Unread
     body = without_line.unwrap_or(body);
     // Without an entry of the memory's the variable is none of our business.
     let memory = removed.iter().any(OurHook::is_memorys);
-    let without = if memory { variable::take_out(&body, before.as_ref())? } else { None };
+    // As in `install`: a fault is named with its line in the file, not in what the edits have made of it.
+    let in_file = |fault| variable::take_out(&start(existing).1, before.as_ref()).err().unwrap_or(fault);
+    let without = if memory { variable::take_out(&body, before.as_ref()).map_err(in_file)? } else { None };
     let variable = without.is_some();
     body = without.unwrap_or(body);
     let empty = root_members(&body)?.is_empty();

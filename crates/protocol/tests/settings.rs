@@ -294,3 +294,25 @@ fn what_cannot_be_read_is_refused_with_its_place() {
         assert_eq!((refusal.line, refusal.column), (line, column), "{text}: {refusal}");
     }
 }
+
+#[test]
+fn a_fault_is_named_with_its_line_in_the_file_although_entries_would_be_put_before_it() {
+    let spell = |program: &str| program.to_owned();
+    let text =
+        "{\n  \"hooks\": {\n    \"SessionStart\": [],\n    \"Stop\": \"mine\"\n  },\n  \"env\": [1]\n}\n";
+    let fault = install(text, HookSupport::Modern, &spell).unwrap_err();
+    assert_eq!(fault.to_string(), "line 4, column 13: `hooks.Stop` is not a list");
+    let text = text.replace("\"mine\"", "[]");
+    let fault = install(&text, HookSupport::Modern.with_memory(), &spell).unwrap_err();
+    assert_eq!(fault.to_string(), "line 6, column 10: `env` is not an object");
+    assert!(
+        install(&text, HookSupport::Modern, &spell).is_ok(),
+        "without the memory `env` is the user's own"
+    );
+    let installed = install("{}", HookSupport::Modern.with_memory(), &spell).unwrap().text;
+    let twice = installed.replacen("\"env\": {", "\"env\": {\n    \"A\": \"1\",\n    \"A\": \"2\",", 1);
+    let line = 1 + twice.lines().position(|line| line.contains("\"2\"")).unwrap();
+    let fault = uninstall(&twice, None).unwrap_err();
+    assert!(fault.why.contains("a second time"), "{fault}");
+    assert_eq!(fault.line, line, "{fault} in {twice}");
+}
