@@ -45,7 +45,7 @@ def rtrimstr($part): if type == "string" and ($part | type) == "string" then rtr
 def from_entries:
   reduce .[] as $entry ({}; . + ($entry | {
     (if .key == null then .k // .name // .Name // .K // .Key else .key end
-      | if type == "string" then . else tojson end):
+      | if type == "number" or type == "boolean" then tojson end):
     (if has("value") then .value elif has("v") then .v else .Value end) }));
 
 def match(re; flags):
@@ -56,21 +56,14 @@ def match($re): . as $text | $re | with_flags(. as $re | $text | match($re[0]; $
 def capture($re): . as $text | $re | with_flags(. as $re | $text | capture($re[0]; $re[1]));
 def scan($re): . as $text | $re | with_flags(. as $re | $text | scan($re[0]; $re[1]));
 
-def todate: (if type == "array" then mktime else floor end) | todateiso8601;
-
-def setpath($path; $value):
-  if $path == [] then $value
-  else $path[0] as $key
-    | if . == null and ($key | type) == "string" then {} end
-    | if ($key | type) == "number" then (. // []) + [range(length; $key + 1) | null] end
-    | .[$key] = (.[$key] | setpath($path[1:]; $value)) end;
+# jaq takes the values of an object for a path.
+def getpath_of_jaq($path): getpath($path);
+def getpath($path): if ($path | type) == "array" then getpath_of_jaq($path) else error("a path must be an array") end;
+def setpath($path; $value): getpath($path) = $value;
 def delpath($path):
   if $path == [] then null
   elif getpath($path[:-1]) == null then .
-  else $path[-1] as $last
-    | getpath($path[:-1]) |= if type == "object" and ($last | type) == "string"
-      # jaq would put the last key in the place of the one that goes.
-      then with_entries(select(.key != $last)) else .[$last] |= empty end end;
+  else getpath($path) |= empty end;
 def delpaths($paths): reduce ($paths | unique | reverse[]) as $path (.; delpath($path));
 def del(f): delpaths([path(f)]);
 
@@ -78,3 +71,58 @@ def INDEX(stream; key): reduce stream as $row ({}; .[$row | key | tostring] |= $
 def INDEX(key): INDEX(.[]; key);
 def IN(stream): any(stream == .; .);
 def IN(source; stream): any(source == stream; .);
+
+# jaq takes bounds that are no numbers, and for a step of 0 never ends.
+def range_of_jaq($from; $to; $by): range($from; $to; $by);
+def range($from; $to; $by):
+  if ([$from, $to, $by] | all(type == "number")) and $by != 0 then range_of_jaq($from; $to; $by)
+  else $from | while(($by > 0 and . < $to) or ($by < 0 and . > $to); . + $by) end;
+def range($from; $to):
+  if [$from, $to] | any(type != "number") then error("range bounds must be numeric")
+  else range_of_jaq($from; $to; 1) end;
+def range($to): range(0; $to);
+
+# As newer jq: nothing for 0, and no negative number.
+def limit_of_jaq($number; f): limit($number; f);
+def limit($number; f):
+  if ($number | type) != "number" or $number < 0 then error("limit needs a number that is not negative")
+  else limit_of_jaq($number; f) end;
+
+def nth($number; f): if $number < 0 then error("out of bounds negative array index") else first(skip($number; f)) end;
+
+# jaq flattens what is no array, and to a negative depth.
+def flatten_to($depth):
+  reduce .[] as $part ([];
+    if ($part | type) == "array" and $depth != 0 then . + ($part | flatten_to($depth - 1)) else . + [$part] end);
+def flatten($depth): if $depth < 0 then error("flatten depth must not be negative") else flatten_to($depth) end;
+def flatten: flatten_to(1e9);
+
+def transpose:
+  if . == [] then [] else
+    . as $rows | (map(length) | max) as $width | [range($width) as $column | [range($rows | length) as $row | $rows[$row][$column]]] end;
+
+# jaq gives one element back without looking at its key.
+def only_one(f): if type == "array" and length == 1 then .[0] | f | empty else empty end;
+def sort_by_of_jaq(f): sort_by(f);
+def sort_by(f): only_one(f), sort_by_of_jaq(f);
+
+# jaq takes negative numbers for bytes, and refuses numbers of no letter.
+def implode_of_jaq: implode;
+def implode:
+  if type != "array" then error("implode input must be an array")
+  elif any(.[]; type != "number" or isnan) then error("an array of codepoints is expected")
+  else map(floor | if . < 0 or . > 1114111 or (. >= 55296 and . < 57344) then 65533 end) | implode_of_jaq end;
+
+# jq reverses what has no length into an empty array.
+def reverse_of_jaq: reverse;
+def reverse: if type != "array" and length == 0 then [] else reverse_of_jaq end;
+
+# jaq takes what is no number for the first moment of 1970.
+def moment: if type == "number" and isnan then error("invalid gmtime representation") end;
+def gmtime_of_jaq: gmtime;
+def gmtime: moment | gmtime_of_jaq;
+def strftime_of_jaq($format): strftime($format);
+def strftime($format): moment | strftime_of_jaq($format);
+def todateiso8601_of_jaq: todateiso8601;
+def todateiso8601: moment | todateiso8601_of_jaq;
+def todate: (if type == "array" then mktime else floor end) | todateiso8601;
