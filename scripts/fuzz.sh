@@ -1,14 +1,21 @@
 #!/usr/bin/env bash
 # Runs the fuzz targets of tests/fuzzing under libFuzzer, one after another, and prints the result of each.
 #   scripts/fuzz.sh [SECONDS for each target, default 10] [TARGET …]
-# What breaks a target is kept in fuzz/artifacts/TARGET/: put a small one into tests/fuzzing/found/TARGET/, where
+#   scripts/fuzz.sh --runs EXECUTIONS [TARGET …]
+# libFuzzer saves an input that breaks a target in fuzz/artifacts/TARGET/: put a small one into tests/fuzzing/found/TARGET/, where
 # `cargo test -p plimsoll-fuzzing` tests it from then on.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-seconds=${1:-10}
+limit=-max_total_time
+if [ "${1:-}" = --runs ]; then
+  limit=-runs
+  shift
+  [ $# -gt 0 ] || set -- missing
+fi
+amount=${1:-10}
 shift || true
-[[ $seconds =~ ^[0-9]+$ ]] || { echo "usage: scripts/fuzz.sh [SECONDS] [TARGET …]" >&2; exit 2; }
+[[ $amount =~ ^[0-9]+$ ]] || { echo "usage: scripts/fuzz.sh [SECONDS | --runs EXECUTIONS] [TARGET …]" >&2; exit 2; }
 
 cargo +nightly --version >/dev/null 2>&1 || {
   echo "missing: a nightly compiler (rustup toolchain install nightly --profile minimal)" >&2
@@ -40,7 +47,7 @@ for target in "$@"; do
   [ ! -s "fuzz/seeds/$target.dict" ] || dictionary=("-dict=fuzz/seeds/$target.dict")
   # Long inputs only cost time here; the seeded ones of `cargo test` are longer.
   "$programs/$target" "fuzz/corpus/$target" "fuzz/seeds/$target" ${dictionary[@]+"${dictionary[@]}"} \
-    -artifact_prefix="fuzz/artifacts/$target/" -max_total_time="$seconds" -max_len=4096 -timeout=20 \
+    -artifact_prefix="fuzz/artifacts/$target/" "$limit=$amount" -max_len=4096 -timeout=20 \
     -print_final_stats=1 >"$log" 2>&1 || { result="BROKEN: $log"; broken=1; }
   count=$(sed -n 's/^stat::number_of_executed_units: //p' "$log" | tail -1)
   pace=$(sed -n 's/^stat::average_exec_per_sec: *//p' "$log" | tail -1)
