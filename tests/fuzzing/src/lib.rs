@@ -5,6 +5,7 @@
 
 mod draw;
 mod foreign;
+mod in_memory;
 pub mod mutation;
 pub mod seeds;
 mod spoil;

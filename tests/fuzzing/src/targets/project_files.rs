@@ -1,6 +1,7 @@
 //! The small files that hooks and the status line read in a project, and the files by which a git folder is found.
 
 use super::Target;
+use crate::in_memory;
 use crate::seeds::texts;
 use plimsoll_domain::SessionId;
 use plimsoll_store::memory::seen;
@@ -8,6 +9,7 @@ use plimsoll_store::{
     Project, TurnLog, config, faults, journal, layout, outbox, sessions, state_file, windows,
 };
 use std::path::Path;
+use tempfile::TempDir;
 
 pub(super) const TARGET: Target = Target { name: "project_files", body, seeds, inputs: 300 };
 
@@ -41,19 +43,19 @@ fn seeds() -> Vec<Vec<u8>> {
     ])
 }
 
-fn write(folder: &Path, name: &str, bytes: &[u8]) {
-    let path = folder.join(name);
-    std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-    std::fs::write(path, bytes).expect("a file");
+fn body(bytes: &[u8]) {
+    thread_local! {
+        static FOLDER: TempDir = in_memory::folder();
+    }
+    FOLDER.with(|folder| read_all(folder.path(), bytes));
 }
 
-fn body(bytes: &[u8]) {
-    let folder = tempfile::tempdir().expect("a folder");
+fn read_all(folder: &Path, bytes: &[u8]) {
     for name in FILES {
-        write(folder.path(), name, bytes);
+        in_memory::write(&folder.join(name), bytes);
     }
-    write(folder.path(), ".git", bytes);
-    let project = Project::at(folder.path()).with_runs_in(&folder.path().join("runs"));
+    in_memory::write(&folder.join(".git"), bytes);
+    let project = Project::at(folder).with_runs_in(&folder.join("runs"));
     let record = sessions::load(&project, &SessionId::from(SESSION));
     assert!(record.session_id.is_empty() || record.session_id == SESSION, "{record:?}");
     let _ = (
@@ -71,7 +73,7 @@ fn body(bytes: &[u8]) {
         assert_eq!(log.head(), None, "a head of another length is no head");
     }
     // A file names a git folder only where there is one, and then it is never above the project's own.
-    if let Some(git) = layout::git_folder_of(folder.path()) {
+    if let Some(git) = layout::git_folder_of(folder) {
         assert!(git.join("HEAD").exists(), "{}", git.display());
     }
 }

@@ -2,13 +2,13 @@
 
 use super::Target;
 use crate::draw::Draw;
+use crate::in_memory;
 use crate::seeds::texts;
 use plimsoll_domain::Timestamp;
 use plimsoll_protocol::transcript::Line;
 use plimsoll_store::tail::{self, Answer, Compaction, Tail};
-use std::cell::RefCell;
-use std::io::{Seek, Write};
 use std::path::Path;
+use tempfile::TempDir;
 
 pub(super) const TARGET: Target = Target { name: "transcript_tail", body, seeds, inputs: 1_500 };
 
@@ -125,20 +125,14 @@ fn plain_scan(text: &[u8], calls: &[&str]) -> Tail {
     tail
 }
 
-/// One file for all inputs of a thread, in memory where the machine has such a place.
+/// One file for all inputs of a thread.
 fn with_file(text: &[u8], look: impl FnOnce(&Path)) {
     thread_local! {
-        static FILE: RefCell<Option<tempfile::NamedTempFile>> = const { RefCell::new(None) };
+        static FOLDER: TempDir = in_memory::folder();
     }
-    FILE.with_borrow_mut(|slot| {
-        let file = slot.get_or_insert_with(|| {
-            let memory = Path::new("/dev/shm");
-            let made = tempfile::NamedTempFile::new_in(memory).or_else(|_| tempfile::NamedTempFile::new());
-            made.expect("a temporary file")
-        });
-        file.as_file_mut().set_len(0).expect("emptied");
-        file.as_file_mut().rewind().expect("at its start");
-        file.write_all(text).expect("written");
-        look(file.path());
+    FOLDER.with(|folder| {
+        let path = folder.path().join("transcript.jsonl");
+        in_memory::write(&path, text);
+        look(&path);
     });
 }
