@@ -124,6 +124,11 @@ impl OwnRepository {
         &self.git_folder
     }
 
+    /// The clone's working tree.
+    pub(crate) fn clone_root(&self) -> &Path {
+        &self.clone
+    }
+
     /// The folder that all worktrees of the clone share.
     pub(crate) fn clone_git(&self) -> &Path {
         &self.clone_git

@@ -212,7 +212,7 @@ impl Remote {
 
     fn talk(&self, arguments: &[&str], give_up: &dyn Fn() -> bool) -> Outcome {
         child::run(
-            git::talking(self.own.git_folder(), arguments),
+            git::talking(self.own.git_folder(), self.own.clone_root(), arguments),
             Terms { give_up, ..Terms::within(DEADLINE) },
         )
     }

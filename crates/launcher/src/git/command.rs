@@ -141,14 +141,15 @@ const KEPT_WHEN_TALKING: &[&str] =
 const KEPT_BEGINNINGS: &[&str] =
     &["GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "GIT_CONFIG_COUNT"];
 
-/// A git that speaks to a remote for a repository of ours. Nobody is asked for a password: there may be nobody.
-pub(crate) fn talking(git_folder: &Path, arguments: &[&str]) -> Command {
+/// A git that speaks to a remote for a repository of ours. It works in the clone's folder, from where a remote's relative path
+/// leads on. Nobody is asked for a password: there may be nobody.
+pub(crate) fn talking(git_folder: &Path, clone: &Path, arguments: &[&str]) -> Command {
     let mut command = git();
     command.arg("--no-pager");
     for setting in TALKS_PLAINLY {
         command.args(["-c", setting]);
     }
-    command.args(arguments).current_dir(git_folder);
+    command.args(arguments).current_dir(clone);
     for (name, _) in environment::all() {
         let is_kept = KEPT.iter().chain(KEPT_WHEN_TALKING).any(|kept| *kept == name)
             || KEPT_BEGINNINGS.iter().any(|begin| name.starts_with(begin));
