@@ -233,7 +233,7 @@ while read -r program limit; do
   row "$program" "$(stat -c %s "$PROGRAMS/$program")" "$limit"
 done <<'LIMITS'
 plimsoll-post-tool 5250000
-plimsoll 13400000
+plimsoll 13700000
 plimsoll-fleet 7700000
 plimsoll-linear 3740000
 plimsoll-mcp 3600000
