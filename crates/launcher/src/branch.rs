@@ -1,11 +1,13 @@
 //! The branch that is checked out, and switching to another one.
 
 use crate::changes::{self, FolderInTree};
-use crate::git::{self, AllowedPrograms};
+use crate::child::{self, Terms};
+use crate::git::{self, AllowedPrograms, GitWriter};
 use crate::git_error::GitError;
 use crate::time_limit::TimeLimit;
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::text::{clip, one_line};
+use plimsoll_store::disk;
 use std::path::Path;
 use std::time::Duration;
 use thiserror::Error;
@@ -14,6 +16,8 @@ use thiserror::Error;
 const QUESTION_DEADLINE: Duration = Duration::from_secs(20);
 /// A `post-checkout` hook of the user's may fetch large files or build.
 const SWITCH_DEADLINE: Duration = Duration::from_secs(120);
+/// A longer list of files that differ is not read.
+const MAX_LIST: usize = 64 * 1024 * 1024;
 /// How much of git's message is shown.
 const LONGEST_REASON: usize = 400;
 
@@ -152,12 +156,36 @@ pub fn has_changes(folder: &Path, is_ours: &dyn Fn(&str) -> bool) -> Result<bool
     Ok(changes.iter().any(|change| change.is_tracked && !is_ours(&change.name())))
 }
 
-/// HEAD, if nothing is uncommitted but what is ours (asked with paths from the folder on) and what git ignores.
-pub fn clean_head(folder: &Path, is_ours: &dyn Fn(&str) -> bool) -> Option<CommitId> {
+/// HEAD, if the working tree is what it says, but for what is ours (asked with paths from the folder on) and what `.gitignore`
+/// files name. The index is a new one, at `index`: an agent can tell git's own to overlook a file.
+pub fn clean_head(folder: &Path, index: &Path, is_ours: &dyn Fn(&str) -> bool) -> Option<CommitId> {
+    let limit = TimeLimit::within(QUESTION_DEADLINE);
     let head = git::head(folder)?;
-    let changes =
-        changes::since_head(folder, Some(&head), None, TimeLimit::within(QUESTION_DEADLINE)).ok()?;
-    changes.iter().all(|change| is_ours(&change.name())).then_some(head)
+    let writer = GitWriter::new(folder, AllowedPrograms::TrustedDrivers).ok()?;
+    let ask = |arguments: &[&str]| {
+        let mut command = writer.command(arguments);
+        command.env("GIT_INDEX_FILE", index);
+        let outcome = child::run(command, Terms { most_output: MAX_LIST, ..Terms::within(limit.left()) });
+        (outcome.succeeded() && outcome.stdout.len() < MAX_LIST).then_some(outcome.stdout)
+    };
+    let changed = ask(&["read-tree", head.as_str()]).and_then(|_| {
+        // A new index knows no sizes and times: this compares the contents, and fails where one differs.
+        let _ = ask(&["update-index", "-q", "--refresh"]);
+        let mut changed =
+            ask(&["diff-files", "--name-only", "--relative", "--ignore-submodules=dirty", "-z"])?;
+        changed.extend(ask(&[
+            "ls-files",
+            "--others",
+            "--exclude-per-directory=.gitignore",
+            "-z",
+            "--",
+            ".",
+        ])?);
+        Some(changed)
+    });
+    let _ = disk::remove(index);
+    let changed = changed?;
+    changes::names(&changed).all(|name| is_ours(&String::from_utf8_lossy(name))).then_some(head)
 }
 
 /// Switches to a branch, which is created at HEAD if there is none. Uncommitted changes come along, or git refuses.
@@ -203,6 +231,34 @@ mod tests {
         git(folder.path(), "add -A");
         git(folder.path(), "commit -qm First");
         folder
+    }
+
+    #[test]
+    fn a_tree_is_clean_only_if_the_files_are_those_of_head_whatever_the_index_says() {
+        let folder = repository();
+        let here = folder.path();
+        let index = tempfile::tempdir().unwrap();
+        let is_clean = || clean_head(here, &index.path().join("index"), &|path| path == "ours").is_some();
+        std::fs::write(here.join("ours"), "x").unwrap();
+        assert!(is_clean());
+        for (attack, undo) in [
+            ("echo two > a.txt", "git checkout -q -- a.txt"),
+            (
+                "echo two > a.txt; git update-index --assume-unchanged a.txt",
+                "git update-index --no-assume-unchanged a.txt; git checkout -q -- a.txt",
+            ),
+            (
+                "echo two > a.txt; git update-index --skip-worktree a.txt",
+                "git update-index --no-skip-worktree a.txt; git checkout -q -- a.txt",
+            ),
+            ("echo new > helper; echo helper >> .git/info/exclude", "rm helper"),
+        ] {
+            for (line, expected) in [(attack, false), (undo, true)] {
+                let outcome = crate::shell(line, here, Duration::from_secs(20));
+                assert!(outcome.succeeded(), "{line}: {outcome:?}");
+                assert_eq!(is_clean(), expected, "{line}");
+            }
+        }
     }
 
     fn on(name: &str) -> Result<Head, BranchError> {

@@ -2,6 +2,7 @@
 
 mod asking;
 mod command;
+mod folder_guard;
 mod noted;
 mod programs;
 mod shown;

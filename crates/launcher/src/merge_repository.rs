@@ -479,6 +479,34 @@ mod tests {
     }
 
     #[test]
+    fn a_list_of_objects_with_a_wrong_place_is_not_believed() {
+        let began = SystemTime::now() - Duration::from_secs(2);
+        let stage = merge_stage();
+        work(&stage, "one", "echo new > new.txt");
+        let (_folder, repository, merge, _first) = &stage;
+        shell(repository, "git -c core.multiPackIndex=true repack -qad && git multi-pack-index write");
+        merge.own().check_clone_since(began).unwrap();
+        // The last bytes of the list are places of objects, and its checksum.
+        shell(
+            repository,
+            "f=.git/objects/pack/multi-pack-index; chmod +w $f; s=$(stat -c %s $f); printf '\\001' | dd of=$f bs=1 seek=$((s-22)) conv=notrunc 2>/dev/null",
+        );
+        let checked = merge.own().check_clone_since(began);
+        assert!(matches!(&checked, Err(OwnRepositoryError::Damaged(_))), "{checked:?}");
+    }
+
+    #[test]
+    fn a_branch_that_is_a_name_for_another_moves_no_other() {
+        let stage = merge_stage();
+        let made = work(&stage, "one", "echo new > new.txt");
+        let (_folder, repository, merge, first) = &stage;
+        shell(repository, "git symbolic-ref refs/heads/plimsoll/p refs/heads/main");
+        merge.own().give(&made).unwrap();
+        move_branch(repository, &branch("plimsoll/p"), Some(first), &made);
+        assert_eq!(git::commit(repository, "refs/heads/main").as_ref(), Some(first));
+    }
+
+    #[test]
     fn a_hook_or_a_filter_of_the_project_does_not_run_and_git_lfs_works() {
         let (folder, repository) = stage();
         let log = folder.path().join("ran");

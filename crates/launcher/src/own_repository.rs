@@ -161,6 +161,13 @@ impl OwnRepository {
             return Err(self.not_copied(&copied));
         }
         let copy = OwnRepository { git_folder: draft.clone(), ..self.clone() };
+        // Both say again what the objects say, and a session of an earlier run may have written them.
+        for name in ["pack/multi-pack-index", "info/commit-graph"] {
+            disk::remove(&draft.join("objects").join(name))?;
+        }
+        for name in ["pack/multi-pack-index.d", "info/commit-graphs"] {
+            disk::remove_folder(&draft.join("objects").join(name))?;
+        }
         copy.copy_settings()?;
         copy.copy_keys()?;
         Ok(disk::rename(&draft, &self.git_folder)?)
@@ -350,7 +357,7 @@ impl OwnRepository {
             return Ok(());
         }
         self.give(commit)?;
-        let arguments = ["update-ref", reference, commit.as_str()];
+        let arguments = ["update-ref", "--no-deref", reference, commit.as_str()];
         let outcome = git::write(&self.clone, AllowedPrograms::TrustedDrivers, &arguments, QUESTION_DEADLINE);
         if outcome.succeeded() {
             return Ok(());
@@ -377,6 +384,14 @@ impl OwnRepository {
         for name in disk::names(&packs).into_iter().filter(|name| name.ends_with(".idx")) {
             if is_new(&packs.join(&name)) || is_new(&packs.join(name.replace(".idx", ".pack"))) {
                 self.verify_pack(&packs.join(&name))?;
+            }
+        }
+        let index = packs.join("multi-pack-index");
+        if is_new(&index) || is_new(&packs.join("multi-pack-index.d")) {
+            let verify = ["-c", "core.multiPackIndex=true", "multi-pack-index", "verify"];
+            let outcome = git::write(&self.clone, AllowedPrograms::TrustedDrivers, &verify, FETCH_DEADLINE);
+            if !outcome.succeeded() {
+                return Err(OwnRepositoryError::Damaged(last_words(&outcome)));
             }
         }
         Ok(())

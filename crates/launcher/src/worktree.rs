@@ -95,7 +95,30 @@ pub fn remove(repository: &Path, folder: &Path) -> Result<(), WorktreeError> {
     if removed.is_ok() || disk::exists(folder) {
         return removed;
     }
-    run(repository, "worktree prune", &["worktree", "prune"])
+    forget(repository, folder);
+    Ok(())
+}
+
+/// Removes what git keeps of a worktree whose folder is gone. `git worktree prune` would look at the user's other worktrees, too,
+/// and follow links.
+fn forget(repository: &Path, folder: &Path) {
+    let Some(common) = layout::git_folder_of(repository).and_then(|git| layout::common_folder(&git)) else {
+        return;
+    };
+    let worktrees = common.join("worktrees");
+    if disk::is_link(&worktrees) {
+        return;
+    }
+    let place = folder.join(".git");
+    for name in disk::names(&worktrees) {
+        let entry = worktrees.join(name);
+        let back = disk::read_text(&entry.join("gitdir")).ok().flatten().unwrap_or_default();
+        let is_its = disk::is_folder_itself(&entry)
+            && disk::canonical(Path::new(back.trim())) == disk::canonical(&place);
+        if is_its {
+            let _ = disk::remove_folder(&entry);
+        }
+    }
 }
 
 /// Git looks at all worktrees, whatever is asked about one, and fails where another git is just making one.
@@ -113,7 +136,8 @@ fn beside_others(mut work: impl FnMut() -> Result<(), WorktreeError>) -> Result<
 /// a branch that is not there, with hashes of any length.)
 pub fn move_branch(repository: &Path, name: &BranchName, from: Option<&CommitId>, to: &CommitId) -> bool {
     let from = from.map_or("", CommitId::as_str);
-    let arguments = ["update-ref", "-m", "plimsoll: landed", &name.reference(), to.as_str(), from];
+    let arguments =
+        ["update-ref", "--no-deref", "-m", "plimsoll: landed", &name.reference(), to.as_str(), from];
     let moved = git::write(repository, AllowedPrograms::TrustedDrivers, &arguments, CHECKOUT_DEADLINE);
     moved.succeeded()
 }
@@ -165,7 +189,7 @@ pub fn overlook(folder: &Path, file: &str, is_overlooked: bool) -> Result<(), Wo
 
 /// Removes a branch that ends where it is said to end.
 pub fn remove_branch(repository: &Path, name: &BranchName, end: &CommitId) {
-    let arguments = ["update-ref", "-d", &name.reference(), end.as_str()];
+    let arguments = ["update-ref", "--no-deref", "-d", &name.reference(), end.as_str()];
     let _ = git::write(repository, AllowedPrograms::TrustedDrivers, &arguments, CHECKOUT_DEADLINE);
 }
 

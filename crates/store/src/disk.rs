@@ -420,7 +420,7 @@ pub fn is_link(path: &Path) -> bool {
 }
 
 /// True when a folder is at the path itself, behind no link.
-pub(crate) fn is_folder_itself(path: &Path) -> bool {
+pub fn is_folder_itself(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 

@@ -7,7 +7,7 @@ use plimsoll_domain::receipt::{Receipt, ReceiptItem};
 use plimsoll_launcher::branch::clean_head;
 use plimsoll_launcher::git;
 use plimsoll_policy::completion::VerifyOutcome;
-use plimsoll_store::{Project, StoreError, clock, receipts};
+use plimsoll_store::{Project, StoreError, clock, ledger, receipts};
 
 /// Keeps a receipt if all of these commands passed and nothing is uncommitted: only then is it known on which tree they did.
 pub(super) fn keep(
@@ -20,7 +20,8 @@ pub(super) fn keep(
     if commands.is_empty() || !has_passed {
         return Ok(());
     }
-    let head = clean_head(project.root(), &is_ours);
+    let Some(records) = ledger::folder(project, &state.run_id) else { return Ok(()) };
+    let head = clean_head(project.root(), &records.join("receipt.index"), &is_ours);
     let Some((commit, tree)) = head.and_then(|head| Some((head.clone(), git::tree(project.root(), &head)?)))
     else {
         return Ok(());

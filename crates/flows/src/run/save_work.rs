@@ -176,7 +176,7 @@ pub(crate) fn commit(project: &Project, run_id: &RunId) -> Result<bool, StoreErr
 
 /// Which hooks and filters a commit may run. None of a repository that was created during the run: a session may have written
 /// its settings.
-fn allowed_programs(project: &Project, state: &RunState) -> AllowedPrograms {
+pub(super) fn allowed_programs(project: &Project, state: &RunState) -> AllowedPrograms {
     let now = || plimsoll_store::layout::repository_identity(project.root());
     match &state.at_start.repository_at_start {
         Some(at_start) if *at_start != now() => AllowedPrograms::Nothing,

@@ -35,6 +35,8 @@ pub(super) const SWITCHED_OFF: &[(&str, &str)] = &[
     ("status.submoduleSummary", "false"),
     ("submodule.recurse", "false"),
     ("fetch.recurseSubmodules", "false"),
+    // A list of objects beside the packs, in which an agent could give an object another one's content.
+    ("core.multiPackIndex", "false"),
 ];
 
 /// What makes its answers the same everywhere. The index is not written: `diff` renews it unless it is told not to.
@@ -188,6 +190,7 @@ pub(crate) fn own_command(git_folder: Option<&Path>, folder: &Path, arguments: &
         ("GIT_TERMINAL_PROMPT", "0"),
         ("GIT_NO_LAZY_FETCH", "1"),
         ("GIT_NO_REPLACE_OBJECTS", "1"),
+        ("GIT_ALLOW_PROTOCOL", "file"),
         ("LC_ALL", "C"),
     ]);
     if let Some(git_folder) = git_folder {

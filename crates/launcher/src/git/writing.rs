@@ -2,6 +2,7 @@
 //! user allows it.
 
 use super::command::{SWITCHED_OFF, git, take_away_variables};
+use super::folder_guard;
 use super::programs::{AllowedPrograms, Drivers, ProjectPlaces, settings_without};
 use crate::child::{self, Terms};
 use crate::time_limit::TimeLimit;
@@ -61,6 +62,8 @@ pub(crate) struct GitWriter<'a> {
     folder: &'a Path,
     /// The git folder of a repository of ours; for any other git finds it.
     own_git_folder: Option<&'a Path>,
+    /// The git folder that all worktrees share, as it was checked.
+    common: Option<PathBuf>,
     allowed: AllowedPrograms,
     /// `name=value`, for `-c`.
     settings: Vec<OsString>,
@@ -76,13 +79,18 @@ impl<'a> GitWriter<'a> {
             return Ok(GitWriter {
                 folder,
                 own_git_folder: None,
+                common: None,
                 allowed,
                 settings,
                 forbidden: BTreeSet::new(),
             });
         }
+        let common = folder_guard::check(folder);
+        let common =
+            common.map_err(|error| Outcome { trouble: Some(error.to_string()), ..Outcome::default() })?;
         let drivers = Drivers::read(folder, TimeLimit::within(SETTINGS_DEADLINE))?;
-        Ok(GitWriter::without(folder, None, allowed, drivers.forbidden(folder, allowed)))
+        let writer = GitWriter::without(folder, None, allowed, drivers.forbidden(folder, allowed));
+        Ok(GitWriter { common, ..writer })
     }
 
     /// The same for the working tree of a repository of ours, where no hook is in any case. `written` are the folders that a
@@ -113,7 +121,7 @@ impl<'a> GitWriter<'a> {
         let off = forbidden.iter().flat_map(|driver| settings_without(driver));
         let plainly = WRITES_PLAINLY.iter().map(OsString::from);
         let settings = plainly.chain(fixed).chain(unsigned).chain(off).collect();
-        GitWriter { folder, own_git_folder, allowed, settings, forbidden }
+        GitWriter { folder, own_git_folder, common: None, allowed, settings, forbidden }
     }
 
     /// The folder.
@@ -158,6 +166,8 @@ impl<'a> GitWriter<'a> {
     /// other objects than a clone would have.
     fn confine(&self, command: &mut Command) {
         command
+            // Stronger than each `protocol.NAME.allow` of the repository: `url.X.insteadOf` may lead a local path to a program.
+            .env("GIT_ALLOW_PROTOCOL", "file")
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("GIT_GRAFT_FILE", "/dev/null")
             .env("GIT_NO_LAZY_FETCH", "1");
@@ -170,6 +180,9 @@ impl<'a> GitWriter<'a> {
         } else if let Some((root, _)) = repository(self.folder) {
             // `core.worktree` in `config.worktree` would have git read and write any folder.
             command.env("GIT_WORK_TREE", root);
+            if let Some(common) = &self.common {
+                command.env("GIT_COMMON_DIR", common);
+            }
             if let Some(path) = path_outside(root) {
                 command.env("PATH", path);
             }

@@ -4,9 +4,9 @@ use super::{EndCause, Ended, Reviewing};
 use crate::hook_invocation::{REVIEW_VARIABLE, RUN_VARIABLE};
 use crate::our_files::is_ours;
 use crate::read_only::ReadOnlySession;
-use crate::run::branch::allowed_programs;
 use crate::run::budget_left;
 use crate::run::check_can_confine;
+use crate::run::save_work::allowed_programs;
 use crate::run::stream_reader::StreamReader;
 use crate::session_result::SessionResult;
 use crate::workers::MERGE_REPOSITORY_VARIABLE;
@@ -165,7 +165,7 @@ impl Reviewing<'_, '_> {
         let (tree, _) = layout::repository(root).ok_or_else(unknown)?;
         let below = root.strip_prefix(tree).map_err(|_| unknown())?;
         let message = format!("plimsoll: what was left uncommitted of {}", clip(&named(&session.items), 60));
-        let allowed = allowed_programs(self.state.options.commit_hooks);
+        let allowed = allowed_programs(self.project, self.state);
         if let Wip::Refused { why } = commit_wip(root, &message, &is_ours, allowed) {
             return Err(NothingToReview::Uncommitted(why));
         }
