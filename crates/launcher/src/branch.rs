@@ -5,7 +5,7 @@ use crate::child::{self, Terms};
 use crate::git::{self, AllowedPrograms, GitWriter};
 use crate::git_error::GitError;
 use crate::time_limit::TimeLimit;
-use plimsoll_domain::git_names::CommitId;
+use plimsoll_domain::git_names::{BranchName, CommitId};
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_store::disk;
 use std::path::Path;
@@ -110,35 +110,25 @@ pub fn head(folder: &Path) -> Result<Head, BranchError> {
     }
 }
 
-/// Refuses what git would not take as a branch's name, and what it would take for an option or another name (`-x`, `@{-1}`).
-pub fn check_name(folder: &Path, name: &str) -> Result<(), BranchError> {
-    let bad = || BranchError::BadName(name.to_owned());
-    if name.starts_with('-') || ["HEAD", "@"].contains(&name) {
-        return Err(bad());
-    }
-    let outcome = git::git(folder, &["check-ref-format", "--branch", name]);
-    let printed = String::from_utf8_lossy(&outcome.stdout);
-    if outcome.succeeded() && printed.trim_end_matches('\n') == name { Ok(()) } else { Err(bad()) }
+/// Parses a branch's name. What git would take for an option or another name (`-x`, `@{-1}`) is refused.
+pub fn parse_name(name: &str) -> Result<BranchName, BranchError> {
+    BranchName::parse(name).map_err(|error| BranchError::BadName(error.0))
 }
 
 /// True if there is a branch of this name.
-pub fn exists(folder: &Path, name: &str) -> bool {
-    git::git(folder, &["rev-parse", "--verify", "--quiet", &reference(name)]).succeeded()
-}
-
-fn reference(name: &str) -> String {
-    format!("refs/heads/{name}")
+pub fn exists(folder: &Path, name: &BranchName) -> bool {
+    git::git(folder, &["rev-parse", "--verify", "--quiet", &name.reference()]).succeeded()
 }
 
 /// Refuses a branch that another worktree has checked out; to be asked of one that is not checked out here.
-pub fn check_worktrees(folder: &Path, name: &str) -> Result<(), BranchError> {
-    let outcome = git::git(folder, &["for-each-ref", "--format=%(worktreepath)", &reference(name)]);
+pub fn check_worktrees(folder: &Path, name: &BranchName) -> Result<(), BranchError> {
+    let outcome = git::git(folder, &["for-each-ref", "--format=%(worktreepath)", &name.reference()]);
     let elsewhere = git::text(&outcome);
     // A git that does not know the field (before 2.23) refuses the switch by itself.
     if !outcome.succeeded() || elsewhere.is_empty() {
         return Ok(());
     }
-    Err(BranchError::InWorktree { name: name.to_owned(), folder: one_line(&elsewhere) })
+    Err(BranchError::InWorktree { name: name.to_string(), folder: one_line(&elsewhere) })
 }
 
 /// The commit that HEAD names, if no branch or tag contains it: after a switch only the reflog would name it.
@@ -190,16 +180,16 @@ pub fn clean_head(folder: &Path, index: &Path, is_ours: &dyn Fn(&str) -> bool) -
 
 /// Switches to a branch, which is created at HEAD if there is none. Uncommitted changes come along, or git refuses.
 // A kill in the middle leaves what a killed `git switch` leaves; repeated, it ends on the branch.
-pub fn switch(folder: &Path, name: &str, allowed: AllowedPrograms) -> Result<(), BranchError> {
+pub fn switch(folder: &Path, name: &BranchName, allowed: AllowedPrograms) -> Result<(), BranchError> {
     // By default git overwrites an ignored file with one that the branch has, and no copy of it is left.
     let arguments: &[&str] = if exists(folder, name) {
-        &["switch", "--quiet", "--no-overwrite-ignore", "--no-guess", name]
+        &["switch", "--quiet", "--no-overwrite-ignore", "--no-guess", name.as_str()]
     } else {
-        &["switch", "--quiet", "--no-overwrite-ignore", "--no-track", "--create", name]
+        &["switch", "--quiet", "--no-overwrite-ignore", "--no-track", "--create", name.as_str()]
     };
     let outcome = git::write(folder, allowed, arguments, SWITCH_DEADLINE);
     // A hook that runs afterwards may fail, and the branch is checked out all the same.
-    if head(folder)? == Head::Branch(name.to_owned()) {
+    if head(folder)? == Head::Branch(name.to_string()) {
         return Ok(());
     }
     let errors = String::from_utf8_lossy(&outcome.stderr).into_owned();
@@ -210,7 +200,7 @@ pub fn switch(folder: &Path, name: &str, allowed: AllowedPrograms) -> Result<(),
     } else {
         errors
     };
-    Err(BranchError::Refused { name: name.to_owned(), why: shown(&why) })
+    Err(BranchError::Refused { name: name.to_string(), why: shown(&why) })
 }
 
 #[cfg(test)]
@@ -261,6 +251,10 @@ mod tests {
         }
     }
 
+    fn named(name: &str) -> BranchName {
+        parse_name(name).unwrap()
+    }
+
     fn on(name: &str) -> Result<Head, BranchError> {
         Ok(Head::Branch(name.to_owned()))
     }
@@ -286,13 +280,13 @@ mod tests {
         git(folder.path(), "switch -qc other");
         git(folder.path(), "switch -q main");
         for name in ["night", "night/run-3", "größer", "a@b"] {
-            assert_eq!(check_name(folder.path(), name), Ok(()), "{name}");
+            assert_eq!(parse_name(name).map(String::from).as_deref(), Ok(name));
         }
         for name in
             ["", "-x", "--orphan", "a b", "a..b", "a~1", "@{-1}", "@", "HEAD", "a.lock", "a\nb", "a:b", "/a"]
         {
             let expected = Err(BranchError::BadName(name.to_owned()));
-            assert_eq!(check_name(folder.path(), name), expected, "{name:?}");
+            assert_eq!(parse_name(name), expected, "{name:?}");
         }
     }
 
@@ -303,19 +297,20 @@ mod tests {
         std::fs::write(here.join("a.txt"), "two\n").unwrap();
         assert_eq!(has_changes(here, &|_| false), Ok(true));
         assert_eq!(has_changes(here, &|path| path == "a.txt"), Ok(false));
-        assert_eq!(switch(here, "night", AllowedPrograms::TrustedDrivers), Ok(()));
+        assert_eq!(switch(here, &named("night"), AllowedPrograms::TrustedDrivers), Ok(()));
         assert_eq!(head(here), on("night"));
         assert_eq!(std::fs::read_to_string(here.join("a.txt")).unwrap(), "two\n");
         git(here, "commit -qam Second");
         assert_eq!(has_changes(here, &|_| false), Ok(false));
-        assert_eq!(switch(here, "main", AllowedPrograms::TrustedDrivers), Ok(()));
+        assert_eq!(switch(here, &named("main"), AllowedPrograms::TrustedDrivers), Ok(()));
         std::fs::write(here.join("a.txt"), "three\n").unwrap();
-        let Err(BranchError::Refused { why, .. }) = switch(here, "night", AllowedPrograms::TrustedDrivers)
+        let Err(BranchError::Refused { why, .. }) =
+            switch(here, &named("night"), AllowedPrograms::TrustedDrivers)
         else {
             panic!("it would overwrite")
         };
         assert!(why.contains("a.txt"), "{why}");
-        assert_eq!((head(here), exists(here, "night")), (on("main"), true));
+        assert_eq!((head(here), exists(here, &named("night"))), (on("main"), true));
     }
 
     #[test]
@@ -330,7 +325,7 @@ mod tests {
         std::fs::write(here.join(".git/info/exclude"), "notes.txt\n").unwrap();
         std::fs::write(here.join("notes.txt"), "the user's\n").unwrap();
         assert_eq!(has_changes(here, &|_| false), Ok(false));
-        let refused = switch(here, "night", AllowedPrograms::TrustedDrivers);
+        let refused = switch(here, &named("night"), AllowedPrograms::TrustedDrivers);
         assert!(
             matches!(&refused, Err(BranchError::Refused { why, .. }) if why.contains("notes.txt")),
             "{refused:?}"
@@ -348,21 +343,25 @@ mod tests {
         let here = folder.path().join("main tree");
         git(folder.path(), "worktree add -q 'main tree' -b other");
         git(folder.path(), "worktree add -q second -b night");
-        let found = check_worktrees(&here, "night");
+        let found = check_worktrees(&here, &named("night"));
         assert!(
             matches!(&found, Err(BranchError::InWorktree { folder, .. }) if folder.ends_with("second")),
             "{found:?}"
         );
-        assert_eq!(check_worktrees(&here, "none"), Ok(()));
+        assert_eq!(check_worktrees(&here, &named("none")), Ok(()));
         let hooks = folder.path().join(".git/hooks");
         std::fs::create_dir_all(&hooks).unwrap();
         std::fs::write(hooks.join("post-checkout"), "#!/bin/sh\ntouch ran\nexit 3\n").unwrap();
         git(folder.path(), "config core.hooksPath .git/hooks");
         let made = crate::shell("chmod +x .git/hooks/post-checkout", folder.path(), Duration::from_secs(5));
         assert!(made.succeeded());
-        assert_eq!(switch(folder.path(), "new", AllowedPrograms::TrustedDrivers), Ok(()));
+        assert_eq!(switch(folder.path(), &named("new"), AllowedPrograms::TrustedDrivers), Ok(()));
         assert!(!folder.path().join("ran").exists());
-        assert_eq!(switch(folder.path(), "newer", AllowedPrograms::All), Ok(()), "though the hook fails");
+        assert_eq!(
+            switch(folder.path(), &named("newer"), AllowedPrograms::All),
+            Ok(()),
+            "though the hook fails"
+        );
         assert!(folder.path().join("ran").exists());
     }
 }

@@ -330,6 +330,19 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_clone_that_lacks_objects_or_history_is_unfit() {
+        let (folder, repository) = stage();
+        assert_eq!(unfit(&repository), None);
+        shell(
+            &repository,
+            "git config uploadpack.allowFilter true; git commit -q --allow-empty -m Second; \
+             git clone -q --no-local --filter=blob:none . ../partial; git clone -q --no-local --depth=1 . ../shallow",
+        );
+        assert_eq!(unfit(&folder.path().join("partial")), Some(Unfit::Partial));
+        assert_eq!(unfit(&folder.path().join("shallow")), Some(Unfit::Shallow));
+    }
+
+    #[test]
     fn a_worktree_that_was_left_half_made_is_removed_and_made_again() {
         let (folder, repository) = stage();
         let first = git::head(&repository).unwrap();

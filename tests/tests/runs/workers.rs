@@ -317,7 +317,8 @@ fn kill_at_git(world: &mut World, pattern: &str, count: usize, is_after: bool) {
 /// Kills the run when its branch is about to move, or has moved; once. The branch's creation does not count: it has no commit
 /// before.
 fn kill_at(world: &mut World, moment: &str, count: usize) {
-    let moves = "*' update-ref --no-deref -m plimsoll: landed refs/heads/plimsoll/'*[0-9a-f]' '[0-9a-f]*[0-9a-f]' '";
+    let moves =
+        "*' update-ref --no-deref -m plimsoll: landed refs/heads/plimsoll/'*[0-9a-f]' '[0-9a-f]*[0-9a-f]' '";
     kill_at_git(world, moves, count, moment == "committed");
 }
 

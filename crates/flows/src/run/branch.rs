@@ -4,7 +4,7 @@
 use crate::our_files::is_ours;
 use plimsoll_domain::RunState;
 use plimsoll_launcher::branch::{
-    BranchError, Head, check_name, check_worktrees, commit_of_no_branch, exists, has_changes, head, switch,
+    BranchError, Head, check_worktrees, commit_of_no_branch, exists, has_changes, head, parse_name, switch,
 };
 use plimsoll_launcher::git::AllowedPrograms;
 use plimsoll_store::{Project, layout};
@@ -56,9 +56,9 @@ pub fn check(project: &Project, name: &str) -> Result<String, BranchError> {
         Head::Detached => return Err(BranchError::Detached),
         Head::Branch(now) => now,
     };
-    check_name(root, name)?;
+    let branch = parse_name(name)?;
     if now != name {
-        check_worktrees(root, name)?;
+        check_worktrees(root, &branch)?;
     }
     Ok(now)
 }
@@ -69,7 +69,7 @@ pub fn enter(project: &Project, name: &str, commit_hooks: bool) -> Result<Option
     if before == name {
         return Ok(None);
     }
-    switch(project.root(), name, allowed_programs(commit_hooks))?;
+    switch(project.root(), &parse_name(name)?, allowed_programs(commit_hooks))?;
     Ok(Some(before))
 }
 
@@ -90,17 +90,18 @@ pub fn return_to(project: &Project, run: &RunState) -> Result<Option<String>, Ot
     if run.at_start.repository_at_start.as_ref().is_some_and(|id| *id != layout::repository_identity(root)) {
         return Err(OtherBranch::OtherRepository(name.clone()));
     }
-    if !exists(root, name) {
+    let branch = parse_name(name)?;
+    if !exists(root, &branch) {
         return Err(BranchError::Gone(name.clone()).into());
     }
-    check_worktrees(root, name)?;
+    check_worktrees(root, &branch)?;
     if has_changes(root, &is_ours)? {
         return Err(OtherBranch::Dirty { branch: name.clone(), now });
     }
     if let (true, Some(commit)) = (is_detached, commit_of_no_branch(root)) {
         return Err(OtherBranch::Unnamed { branch: name.clone(), commit: commit.into() });
     }
-    switch(root, name, allowed_programs(run.options.commit_hooks))?;
+    switch(root, &branch, allowed_programs(run.options.commit_hooks))?;
     Ok(Some(format!("switched to the branch `{name}`, on which this run works ({now} was checked out)")))
 }
 

@@ -272,7 +272,7 @@ impl<'a> Merger<'a> {
             return self.heard(now, shared, moved);
         }
         let repository = &self.trees.ground.repository;
-        if check_worktrees(repository, &now.target).is_err() {
+        if check_worktrees(repository, &now.target_branch()?).is_err() {
             return Err(MergeError::CheckedOut(now.target.clone()));
         }
         self.merge_repository().own().give(&self.end)?;
