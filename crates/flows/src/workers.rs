@@ -271,7 +271,7 @@ fn settle_in(
     board::show(project, run, table)?;
     keep_task(project, run)?;
     // All worktrees share this file: written before any of their runs begins, so that none of them has anything to add.
-    let is_prompt_tracked = !git::tracked(project.root(), &["PROMPT.md"]).is_empty();
+    let is_prompt_tracked = git::is_tracked(project.root(), "PROMPT.md");
     let extra: &[&str] = if is_prompt_tracked { &[ITEM_PLAN] } else { &[ITEM_PLAN, "/PROMPT.md"] };
     exclude_run_files(project.root(), extra)?;
     Ok(trees)

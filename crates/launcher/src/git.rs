@@ -15,7 +15,7 @@ pub(crate) use command::{own_command, own_reading_command, talking};
 pub use programs::AllowedPrograms;
 pub(crate) use shown::whole_lines;
 pub use shown::{Changes, changes_since};
-pub use tracked::tracked;
+pub use tracked::{is_tracked, tracked};
 pub use work::{Begun, ChangedFile, FileCommit, Hunk, Look, Since, Work, begin, history_of, join, work};
 pub(crate) use writing::{GitWriter, settings_without_drivers, write};
 

@@ -13,7 +13,7 @@ use crate::changes;
 use crate::git::{self, AllowedPrograms};
 use crate::own_repository::is_partial;
 use crate::time_limit::TimeLimit;
-use plimsoll_domain::git_names::{BranchName, CommitId};
+use plimsoll_domain::git_names::{BranchName, CommitId, RepoPath};
 use plimsoll_domain::text::clip_start;
 use plimsoll_store::{disk, layout};
 use std::path::Path;
@@ -182,9 +182,9 @@ pub fn switch_new(
 }
 
 /// Takes a file that git follows out of its sight in one worktree, or puts it back: no `git add` there sees what becomes of it.
-pub fn overlook(folder: &Path, file: &str, is_overlooked: bool) -> Result<(), WorktreeError> {
+pub fn overlook(folder: &Path, file: &RepoPath, is_overlooked: bool) -> Result<(), WorktreeError> {
     let option = if is_overlooked { "--skip-worktree" } else { "--no-skip-worktree" };
-    run(folder, "update-index", &["update-index", option, "--", file])
+    run(folder, "update-index", &["update-index", option, "--", file.as_str()])
 }
 
 /// Removes a branch that ends where it is said to end.
@@ -243,7 +243,7 @@ pub fn unfit(repository: &Path) -> Option<Unfit> {
     if is_partial(repository) {
         return Some(Unfit::Partial);
     }
-    let has_submodules = !git::tracked(repository, &[".gitmodules"]).is_empty();
+    let has_submodules = git::is_tracked(repository, ".gitmodules");
     has_submodules.then_some(Unfit::Submodules)
 }
 

@@ -140,7 +140,7 @@ impl Start {
         let project = plimsoll_cli::of_new_run(arguments.todo.as_deref());
         let shared = to_share(&project, &task(arguments)?)?;
         let ground = ground::check(&project)?;
-        if git::tracked(project.root(), &[&shared.plan]).is_empty() {
+        if !git::is_tracked(project.root(), &shared.plan) {
             return Err(CreateError::PlanNotCommitted(one_line(&shared.plan)));
         }
         let remote = CloneRemote::open(&ground.repository, &arguments.remote)?;
@@ -223,7 +223,7 @@ impl Start {
             short(&self.ground.commit)
         ));
         say(format!("its work comes together on {} of {}", one_line(self.target.as_str()), self.remote_name));
-        if git::tracked(self.project.root(), &["PROMPT.md"]).is_empty() {
+        if !git::is_tracked(self.project.root(), "PROMPT.md") {
             say(
                 "the task is not in the repository: give it to each machine, as PROMPT.md or with --objective-file",
             );

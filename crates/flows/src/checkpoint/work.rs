@@ -2,7 +2,7 @@
 
 use crate::our_files;
 use plimsoll_domain::digest::sha256;
-use plimsoll_domain::git_names::CommitId;
+use plimsoll_domain::git_names::{CommitId, RepoPath};
 use plimsoll_domain::handoff::GitFacts;
 use plimsoll_domain::state::{Cause, Checkpoint, FileInProgress, ItemWork};
 use plimsoll_domain::{RunState, SessionRecord, Timestamp, TodoList};
@@ -287,7 +287,8 @@ fn last_tick(
     let root = question.project.root();
     let ticks = |lines: &[String]| TodoList::parse(&lines.join("\n")).done();
     let has_no_history = look.is_none_or(|look| look.is_still_at(since));
-    let history = if has_no_history { Vec::new() } else { git::history_of(root, since, file) };
+    let path = RepoPath::parse(file).ok().filter(|_| !has_no_history);
+    let history = path.map(|path| git::history_of(root, since, &path)).unwrap_or_default();
     let new_ticks = |commit: &git::FileCommit| -> Vec<String> {
         let before = ticks(&commit.removed);
         ticks(&commit.added)

@@ -3,6 +3,7 @@
 use super::Files;
 use crate::install::git_exclude;
 use crate::keeping;
+use plimsoll_domain::git_names::RepoPath;
 use plimsoll_policy::doctor::{DiskFacts, FileSystem, Folder, Lock, RecordedBytes, Scope, SettingsFile};
 use plimsoll_store::{Project, StoreError, disk, formats, lock, volume};
 use std::path::Path;
@@ -68,8 +69,10 @@ fn tracked(project: &Project) -> Vec<String> {
     if plimsoll_store::layout::git_folder_of(project.root()).is_none() {
         return Vec::new();
     }
-    let recorded: Vec<&str> =
-        git_exclude::RUN_FILES.iter().filter(|name| !name.contains('*')).copied().collect();
+    let recorded = git_exclude::RUN_FILES.iter().filter(|name| !name.contains('*'));
+    // A folder's name ends with a slash there.
+    let recorded: Vec<RepoPath> =
+        recorded.filter_map(|name| RepoPath::parse(name.trim_end_matches('/')).ok()).collect();
     plimsoll_launcher::git::tracked(project.root(), &recorded)
 }
 

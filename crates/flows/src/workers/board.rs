@@ -38,7 +38,7 @@ pub(super) fn new_record(project: &Project, run: &RunState, ground: &Ground) -> 
         target: format!("plimsoll/{}-{}", slug(&plan), run.run_id.chars().take(8).collect::<String>()),
         began_at: ground.commit.to_string(),
         users_branch: ground.branch.clone(),
-        plan_is_tracked: !git::tracked(project.root(), &[&plan]).is_empty(),
+        plan_is_tracked: git::is_tracked(project.root(), &plan),
         plan,
         passed: Vec::new(),
         waits_for_next_day: false,

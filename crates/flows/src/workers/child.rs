@@ -124,7 +124,7 @@ impl Start<'_> {
         arguments.push(format!("--name={}", clip(&one_line(self.item), 60)));
         arguments.push(format!("--promise={}", options.completion_promise));
         // A PROMPT.md that git follows is the task. Any other is left from a run before, and a session may have written it.
-        if git::tracked(self.project.root(), &["PROMPT.md"]).is_empty() {
+        if !git::is_tracked(self.project.root(), "PROMPT.md") {
             disk::remove(&self.project.prompt())?;
             arguments.push(format!("--objective-file={}", self.task.display()));
         }

@@ -74,7 +74,7 @@ pub fn check(project: &Project) -> Result<Ground, Unfit> {
         Some(worktree::Unfit::Submodules) => return Err(Unfit::Submodules),
         None => {}
     }
-    if !git::tracked(project.root(), &[ITEM_PLAN]).is_empty() {
+    if git::is_tracked(project.root(), ITEM_PLAN) {
         return Err(Unfit::PlanInTheWay);
     }
     if has_changes(project.root(), &is_ours)? {

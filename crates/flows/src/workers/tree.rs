@@ -6,7 +6,7 @@ use crate::run::sandbox::{CommandScope, run_command};
 use crate::workers::ground::{Ground, ITEM_PLAN};
 use plimsoll_domain::RunState;
 use plimsoll_domain::TodoList;
-use plimsoll_domain::git_names::{BranchName, CommitId};
+use plimsoll_domain::git_names::{BranchName, CommitId, RepoPath};
 use plimsoll_domain::todo::Item;
 use plimsoll_launcher::git::AllowedPrograms;
 use plimsoll_launcher::merge_repository::MergeRepository;
@@ -247,10 +247,11 @@ impl Trees {
     fn overlook_plan(&self, tree: &Path, is_overlooked: bool) -> Result<(), WorktreeError> {
         let Some(plan) = &self.plan else { return Ok(()) };
         let project = self.project(tree);
-        if git::tracked(project.root(), &[plan]).is_empty() {
+        let Ok(plan) = RepoPath::parse(plan) else { return Ok(()) };
+        if git::tracked(project.root(), std::slice::from_ref(&plan)).is_empty() {
             return Ok(());
         }
-        worktree::overlook(project.root(), plan, is_overlooked)
+        worktree::overlook(project.root(), &plan, is_overlooked)
     }
 
     /// Copies what git does not bring, where it is not there.

@@ -4,7 +4,7 @@ use super::asking::{Filters, FiltersOff};
 use super::{git, text};
 use crate::time_limit::TimeLimit;
 use crate::{Outcome, child};
-use plimsoll_domain::git_names::CommitId;
+use plimsoll_domain::git_names::{CommitId, RepoPath};
 use plimsoll_domain::handoff::GitFacts;
 use plimsoll_domain::state::CommitRef;
 use std::path::Path;
@@ -185,9 +185,9 @@ impl Look<'_> {
 }
 
 /// The commits of the work that touched one file, newest first.
-pub fn history_of(folder: &Path, since: Since<'_>, file: &str) -> Vec<FileCommit> {
+pub fn history_of(folder: &Path, since: Since<'_>, file: &RepoPath) -> Vec<FileCommit> {
     let Some(range) = range(since) else { return Vec::new() };
-    let outcome = log(folder, &range, &["--no-renames", "--", file]);
+    let outcome = log(folder, &range, &["--no-renames", "--", &file.pathspec()]);
     if !outcome.succeeded() {
         return Vec::new();
     }

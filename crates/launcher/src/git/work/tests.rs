@@ -130,13 +130,13 @@ fn the_history_of_one_file_has_the_lines_of_each_commit() {
         folder.path(),
         "sed -i '1s/ \\]/x]/' plan.md && echo a > a && git add -A && git commit -qm one && echo b > b && git add -A && git commit -qm b",
     );
-    let history = history_of(folder.path(), Since::Commit(&start), "plan.md");
+    let history = history_of(folder.path(), Since::Commit(&start), &RepoPath::parse("plan.md").unwrap());
     assert_eq!(history.len(), 1);
     assert_eq!(
         (history[0].added.as_slice(), history[0].removed.as_slice()),
         (&["- [x] one".to_owned()][..], &["- [ ] one".to_owned()][..])
     );
-    assert!(history_of(folder.path(), Since::Head, "plan.md").is_empty());
+    assert!(history_of(folder.path(), Since::Head, &RepoPath::parse("plan.md").unwrap()).is_empty());
 }
 
 #[test]
