@@ -53,7 +53,8 @@ fn begin(text: &str, place: usize) -> Option<usize> {
 /// Where a key ends: at its last line, or with what can be of a key. None if only the words stand, as in a search
 /// for them or a sentence about them.
 fn end(text: &str, begin: &Range<usize>, next: usize) -> Option<usize> {
-    let rest = &text[begin.end..next];
+    // The next key may begin within this one's first line.
+    let rest = text.get(begin.end..next).unwrap_or_default();
     let is_line = rest.is_empty()
         || rest.starts_with(['\n', '\r'])
         || rest.starts_with("\\n")
