@@ -17,7 +17,7 @@ pub(crate) use shown::whole_lines;
 pub use shown::{Changes, changes_since};
 pub use tracked::{is_tracked, tracked};
 pub use work::{Begun, ChangedFile, FileCommit, Hunk, Look, Since, Work, begin, history_of, join, work};
-pub(crate) use writing::{GitWriter, settings_without_drivers, write};
+pub(crate) use writing::{GitWriter, not_started, settings_without_drivers, write};
 
 use crate::time_limit::TimeLimit;
 use crate::{Outcome, run};

@@ -1,11 +1,11 @@
 //! Where the results of a parallel run are merged and verified: a repository of ours with one working tree, outside of everything
 //! that a session may write. What is verified there is what a clone of the merged branch would have.
 
+use crate::Outcome;
 use crate::child::{self, Terms};
 use crate::git::{self, AllowedPrograms, GitWriter};
 use crate::own_repository::{OwnRepository, OwnRepositoryError};
 use crate::worktree::{Rebased, WorktreeError, clear_locks_of, said};
-use crate::{Outcome, changes};
 use plimsoll_domain::digest::sha256;
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::text::clip;
@@ -300,10 +300,7 @@ impl MergeRepository {
         let places = [self.work_tree.as_path(), self.own.clone_git()];
         match GitWriter::for_own_repository(self.own.git_folder(), &self.work_tree, &places, self.allowed) {
             Ok(writer) => writer.run(arguments, deadline),
-            Err(outcome) => {
-                let trouble = format!("git's settings cannot be read: {}", changes::last_words(&outcome));
-                Outcome { trouble: Some(trouble), ..Outcome::default() }
-            }
+            Err(outcome) => git::not_started(&outcome),
         }
     }
 

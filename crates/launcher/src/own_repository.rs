@@ -24,6 +24,9 @@ const FETCH_DEADLINE: Duration = Duration::from_secs(300);
 const QUESTION_DEADLINE: Duration = Duration::from_secs(60);
 /// How much of git's words is kept.
 const MAX_REASON: usize = 500;
+/// Fetches what is named behind it, and nothing beside it.
+const FETCH_ALONE: [&str; 6] =
+    ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--"];
 /// A longer list of files says no more.
 const MAX_SUMMARY: usize = 8 * 1024;
 /// A larger repository is announced before it is copied.
@@ -238,18 +241,8 @@ impl OwnRepository {
         }
         let from = self.clone_git.to_string_lossy();
         let refspec = format!("+{commit}:{reference}");
-        let arguments = [
-            "-c",
-            "fetch.fsckObjects=true",
-            "fetch",
-            "--quiet",
-            "--no-tags",
-            "--no-recurse-submodules",
-            "--no-write-fetch-head",
-            "--",
-            &*from,
-            &refspec,
-        ];
+        let arguments = ["-c", "fetch.fsckObjects=true"];
+        let arguments = [&arguments[..], &FETCH_ALONE, &[&*from, &refspec]].concat();
         let command = own_command(Some(&self.git_folder), &self.git_folder, &arguments);
         let outcome = child::run(command, Terms::within(FETCH_DEADLINE));
         if outcome.succeeded() && self.is_commit(&reference, commit) {
@@ -330,20 +323,8 @@ impl OwnRepository {
     /// Gives a commit to the clone, where no reference names it yet.
     pub fn give(&self, commit: &CommitId) -> Result<(), OwnRepositoryError> {
         let from = self.git_folder.to_string_lossy();
-        let arguments = [
-            "-c",
-            "protocol.file.allow=always",
-            "-c",
-            "protocol.version=2",
-            "fetch",
-            "--quiet",
-            "--no-tags",
-            "--no-recurse-submodules",
-            "--no-write-fetch-head",
-            "--",
-            &*from,
-            commit.as_str(),
-        ];
+        let arguments = ["-c", "protocol.file.allow=always", "-c", "protocol.version=2"];
+        let arguments = [&arguments[..], &FETCH_ALONE, &[&*from, commit.as_str()]].concat();
         let outcome = git::write(&self.clone, AllowedPrograms::TrustedDrivers, &arguments, FETCH_DEADLINE);
         if outcome.succeeded() {
             return Ok(());

@@ -203,7 +203,7 @@ pub(crate) fn settings_without_drivers(
     Ok(Drivers::read_own(git_folder, work_tree, TimeLimit::within(SETTINGS_DEADLINE))?.all_off())
 }
 
-/// Runs a git command that writes; the outcome of a git whose settings could not be read says why.
+/// Runs a git command that writes; the outcome of one that must not be started says why.
 pub(crate) fn write(
     folder: &Path,
     allowed: AllowedPrograms,
@@ -212,11 +212,14 @@ pub(crate) fn write(
 ) -> Outcome {
     match GitWriter::new(folder, allowed) {
         Ok(writer) => writer.run(arguments, deadline),
-        Err(outcome) => {
-            let trouble = format!("git's settings cannot be read: {}", changes::last_words(&outcome));
-            Outcome { trouble: Some(trouble), ..Outcome::default() }
-        }
+        Err(outcome) => not_started(&outcome),
     }
+}
+
+/// The outcome of a git that was not started, because [`GitWriter`] could not be made.
+pub(crate) fn not_started(refusal: &Outcome) -> Outcome {
+    let trouble = format!("git is not started: {}", changes::last_words(refusal));
+    Outcome { trouble: Some(trouble), ..Outcome::default() }
 }
 
 /// The PATH without what is relative or in the working tree: a driver is started by its name.
