@@ -483,10 +483,10 @@ mod tests {
         let (_folder, repository, merge, _first) = &stage;
         shell(repository, "git -c core.multiPackIndex=true repack -qad && git multi-pack-index write");
         merge.own().check_clone_since(began).unwrap();
-        // The last bytes of the list are places of objects, and its checksum.
+        // The last bytes of the list are places of objects, and its checksum. No place in this small pack has this byte.
         shell(
             repository,
-            "f=.git/objects/pack/multi-pack-index; chmod +w $f; s=$(stat -c %s $f); printf '\\001' | dd of=$f bs=1 seek=$((s-22)) conv=notrunc 2>/dev/null",
+            "f=.git/objects/pack/multi-pack-index; chmod +w $f; s=$(stat -c %s $f); printf '\\377' | dd of=$f bs=1 seek=$((s-22)) conv=notrunc 2>/dev/null",
         );
         let checked = merge.own().check_clone_since(began);
         assert!(matches!(&checked, Err(OwnRepositoryError::Damaged(_))), "{checked:?}");
