@@ -10,6 +10,7 @@ use plimsoll_policy::session_ending::session_ending;
 use plimsoll_protocol::event::StopFailure;
 use plimsoll_protocol::result::RunResult;
 use plimsoll_protocol::transcript::Line;
+use plimsoll_protocol::user_request;
 use plimsoll_store::{clock, tail};
 use std::path::Path;
 
@@ -88,18 +89,27 @@ impl SessionResult {
 /// How a session ended if an error of the API ended it: what StopFailure says, of the transcript, which has it also where the
 /// client has not waited for that hook (2.1.329, headless).
 pub fn failure_in(transcript: &Path) -> Option<FailureEvidence> {
-    /// How much of the transcript's end is read.
-    const END: u64 = 512 * 1024;
-    let lines = tail::last_lines(transcript, END).ok()?;
-    let is_said =
-        |line: &&Line| matches!(line.kind.as_deref(), Some("assistant" | "user")) && !line.is_sidechain;
-    let last = lines.iter().rfind(is_said).filter(|line| line.is_api_error_message)?;
+    let last = last_message(transcript).filter(|line| line.is_api_error_message)?;
     let words = last.message.blocks().iter().find_map(|block| block.text.as_deref()).unwrap_or_default();
     Some(FailureEvidence {
         at: Timestamp::from(last.timestamp.as_deref().unwrap_or_default()),
         error: last.error.clone().unwrap_or_default(),
         details: clip(words, WORDS_KEPT),
     })
+}
+
+/// True if the transcript ends with the user's interruption.
+pub(crate) fn ends_interrupted(transcript: &Path) -> bool {
+    last_message(transcript).is_some_and(|line| user_request::is_interruption(&line))
+}
+
+/// The transcript's last line of the user or the model, without those of subagents.
+fn last_message(transcript: &Path) -> Option<Line> {
+    /// How much of the transcript's end is read.
+    const END: u64 = 512 * 1024;
+    let is_message =
+        |line: &Line| matches!(line.kind.as_deref(), Some("assistant" | "user")) && !line.is_sidechain;
+    tail::last_lines(transcript, END).ok()?.into_iter().rfind(is_message)
 }
 
 fn denied_tools(result: &RunResult) -> Vec<String> {

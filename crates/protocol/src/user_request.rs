@@ -1,7 +1,7 @@
 //! What the user asked a session for, in their own words, as a transcript has it.
 
 use crate::lenient;
-use crate::transcript::Message;
+use crate::transcript::{Line, Message};
 use serde::Deserialize;
 
 /// The marks by which a line that may hold a request is known without parsing it.
@@ -87,6 +87,15 @@ fn words(message: &Message) -> Option<String> {
 const OF_CLIENT: [&str; 6] =
     ["<local-command-", "<bash-", "<task-notification", "<user-memory-", "<system-reminder", "<command-"];
 
+/// How the client's line begins when the user has interrupted a request.
+const INTERRUPTED: &str = "[Request interrupted";
+
+/// True for the line that the client writes when the user has interrupted a request.
+pub fn is_interruption(line: &Line) -> bool {
+    line.kind.as_deref() == Some("user")
+        && words(&line.message).is_some_and(|words| words.starts_with(INTERRUPTED))
+}
+
 /// What the user wrote of it: of a slash command its name with its arguments. A command without any, such as `/context`, asks
 /// for nothing.
 fn own_words(text: &str) -> Option<String> {
@@ -96,8 +105,7 @@ fn own_words(text: &str) -> Option<String> {
         let arguments = tagged(text, "command-args").filter(|arguments| !arguments.is_empty())?;
         return Some(format!("{name} {arguments}"));
     }
-    let is_clients =
-        OF_CLIENT.iter().any(|tag| text.starts_with(tag)) || text.starts_with("[Request interrupted");
+    let is_clients = OF_CLIENT.iter().any(|tag| text.starts_with(tag)) || text.starts_with(INTERRUPTED);
     (!is_clients && !text.is_empty()).then(|| text.to_owned())
 }
 
@@ -158,5 +166,22 @@ mod tests {
             assert_eq!(request(line.to_string().as_bytes()).as_deref(), expected, "{line}");
         }
         assert_eq!(request(b"torn {"), None);
+    }
+
+    #[test]
+    fn only_a_line_of_the_client_among_the_users_is_an_interruption() {
+        let interrupted = "[Request interrupted by user for tool use]";
+        let answer =
+            json!([{"type": "tool_result", "content": interrupted}, {"type": "text", "text": interrupted}]);
+        for (kind, content, expected) in [
+            ("user", json!([{"type": "text", "text": interrupted}]), true),
+            ("user", json!("[Request interrupted by user]"), true),
+            ("user", json!("Why was the [Request interrupted by user]?"), false),
+            ("user", answer, false),
+            ("assistant", json!([{"type": "text", "text": interrupted}]), false),
+        ] {
+            let line = json!({"type": kind, "message": {"content": content}}).to_string();
+            assert_eq!(is_interruption(&crate::parse(line.as_bytes()).unwrap()), expected, "{line}");
+        }
     }
 }

@@ -298,6 +298,21 @@ fn a_client_that_is_interrupted_by_a_person_pauses_the_run_for_that_person() {
     });
 }
 
+/// On a busy computer the client that is interrupted in a tool now and then exits before it has written its result.
+#[test]
+fn a_client_that_is_interrupted_and_writes_no_result_is_known_by_its_transcript() {
+    let interrupted =
+        ScriptedModel::steps(vec![Step::bash(format!("{CHANGE} && kill -INT $CLAUDE_PID && sleep 20"))]);
+    let without_result = format!(
+        "ANTHROPIC_BASE_URL={} claude \"$@\" > \"$HOME/output\"; code=$?; grep -v '\"type\":\"result\"' \"$HOME/output\"; exit $code",
+        interrupted.url()
+    );
+    let (world, model) = behind(&without_result, &[1]);
+    let finished = begin_behind(&world, &[]).wait(LIMIT);
+    assert_eq!(finished.code, Some(6), "{finished:#?}");
+    assert_goes_on(&world, &model, &resume(&world), "1 interrupted: - → RALPH_PAUSE|-|interrupted");
+}
+
 #[test]
 fn a_client_that_crashes_leaves_a_handoff_and_the_next_session_resumes_from_it() {
     let killed =

@@ -3,7 +3,7 @@
 use super::{Progress, RunError, Runner};
 use crate::run::stream_reader::StreamReader;
 use crate::run::{backup, lifecycle};
-use crate::session_result::SessionResult;
+use crate::session_result::{SessionResult, ends_interrupted};
 use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::state::ApiTrouble;
 use plimsoll_domain::{Ending, Exit, RunState, SessionRecord, Status, Verdict};
@@ -11,6 +11,7 @@ use plimsoll_launcher::client::Client;
 use plimsoll_launcher::process;
 use plimsoll_policy::silence::{Silence, Timeouts};
 use plimsoll_store::{Durability, clock, disk, sessions, state_file};
+use std::path::Path;
 use std::time::Duration;
 
 /// How long a client that is asked to end may take.
@@ -166,8 +167,18 @@ impl Runner<'_> {
     ) -> Result<SessionResult, RunError> {
         let now = state_file::load(self.project, Some(&self.run_id))?;
         let now = now.as_ref().unwrap_or(state);
-        let hooks_seen = follower.sees_hooks(self.have_hooks_spoken(now, &self.record_of(state)));
-        let ended = follower.ended(exit);
+        let record = self.record_of(state);
+        let hooks_seen = follower.sees_hooks(self.have_hooks_spoken(now, &record));
+        let mut ended = follower.ended(exit);
+        // A client that is interrupted in a tool can exit before it has written its result (2.1.329, on a busy computer). Its
+        // transcript is complete by then.
+        let transcript = record.start.transcript_path.as_deref().map(Path::new);
+        if matches!(ended.ending, Ending::Crashed(_))
+            && exit.code == Some(0)
+            && transcript.is_some_and(ends_interrupted)
+        {
+            ended.ending = Ending::Interrupted;
+        }
         if follower.has_begun() && !hooks_seen {
             return self.unguarded(state, follower, ended);
         }
