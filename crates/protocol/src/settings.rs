@@ -5,6 +5,7 @@
 //! installation, where it is known, had it too.
 
 pub mod agent;
+mod before;
 mod command;
 mod entries;
 mod permissions;
@@ -16,6 +17,7 @@ mod text;
 mod variable;
 mod wanted;
 
+use before::TextBefore;
 pub use command::{GUARDED, quoted, starts_ours};
 use command::{first_word_or_whole, program_of};
 pub use entries::Difference;
@@ -233,7 +235,7 @@ pub fn install(
     }
     // One that a client before 2.1 does not know would switch off all hooks of the file.
     while let Some(stale) = first_stale(&body, &wanted)? {
-        body = take_out(&body, &stale, None)?;
+        body = take_out(&body, &stale, &TextBefore::new(None))?;
     }
     let (text, foreign_status_line) = if parts.guarded {
         (status::take_out(&body)?.unwrap_or(body), None)
@@ -280,10 +282,10 @@ fn check_places(body: &str, wanted: &[Wanted], with_variable: bool) -> Result<()
 /// Takes our entries out. `before` is the file as it was before the installation, where that is known.
 pub fn uninstall(existing: &str, before: Option<&str>) -> Result<Cleared, Unreadable> {
     let (mark, mut body) = start(existing);
-    let before = before.and_then(parsed);
+    let before = TextBefore::new(before);
     let mut removed = Vec::new();
     while let Some(found) = find(&body)?.into_iter().next() {
-        body = take_out(&body, &found, before.as_ref())?;
+        body = take_out(&body, &found, &before)?;
         removed.push(found.hook);
     }
     let without_line = status::take_out(&body)?;
@@ -292,10 +294,11 @@ pub fn uninstall(existing: &str, before: Option<&str>) -> Result<Cleared, Unread
     // Without an entry of the memory's the variable is none of our business.
     let memory = removed.iter().any(OurHook::is_memorys);
     // As in `install`: a fault is named with its line in the file, not in what the edits have made of it.
-    let in_file = |fault| variable::take_out(&start(existing).1, before.as_ref()).err().unwrap_or(fault);
-    let without = if memory { variable::take_out(&body, before.as_ref()).map_err(in_file)? } else { None };
+    let in_file = |fault| variable::take_out(&start(existing).1, &before).err().unwrap_or(fault);
+    let without = if memory { variable::take_out(&body, &before).map_err(in_file)? } else { None };
     let variable = without.is_some();
     body = without.unwrap_or(body);
+    body = before.restore_empty_container(body, &[]);
     let empty = root_members(&body)?.is_empty();
     let text = if removed.is_empty() && !status_line { existing.to_owned() } else { format!("{mark}{body}") };
     Ok(Cleared { text, removed, status_line, variable, empty })
@@ -328,9 +331,4 @@ fn start(existing: &str) -> (&'static str, String) {
         None => ("", existing),
     };
     (mark, if body.trim().is_empty() { "{}\n".to_owned() } else { body.to_owned() })
-}
-
-/// A text from before as a value, if it is one.
-fn parsed(before: &str) -> Option<Value> {
-    serde_json::from_str(&start(before).1).ok()
 }

@@ -197,7 +197,11 @@ fn the_server_goes_in_once_and_comes_out_byte_for_byte() {
     let empty = "{ \"mcpServers\": { } }";
     let once = servers::install(empty, &bare).unwrap().text;
     assert!(servers::is_untouched_since(empty, &once));
-    assert!(value(&servers::uninstall(&once, Some(empty)).unwrap().text)["mcpServers"].is_object());
+    assert_eq!(servers::uninstall(&once, Some(empty)).unwrap().text, empty);
+    for text in ["{ }\n", "{\"a\": 1e400, \"mcpServers\": {\n}}", r#"{"a": "\udc00", "mcpServers": {}}"#] {
+        let once = servers::install(text, &bare).unwrap().text;
+        assert_eq!(servers::uninstall(&once, Some(text)).unwrap().text, text);
+    }
     assert!(servers::uninstall(&once, None).unwrap().empty);
     assert_eq!(value(&servers::install("", &bare).unwrap().text), servers::config(&bare));
 }

@@ -237,6 +237,86 @@ fn a_status_line_that_is_measured_through_goes_on_and_comes_back_as_it_was() {
     assert_eq!(cleared, r#"{"statusLine": {"type": "command", "command": "npx ccstatusline"}}"#);
 }
 
+/// JSON strings whose spelling is lost by reading and writing their value.
+const SPELLED_COMMANDS: &[&str] = &[
+    r#""\/opt\/line""#,
+    r#""\/opt\/a line --x 'y\/z'""#,
+    r#""\u0041\u00e9 é \ud83d\ude00 😀""#,
+    r#""it\u0027s 'odd' \u0022quoted\u0022 \\ \u005c $HOME \b\u0008\t\u0009""#,
+    r#""a lone \ud83d and \ude00 \ude00\ud83d \ud83d\u0041""#,
+    r#""""#,
+    r#"" ""#,
+    r#""  starship\u0020prompt\n""#,
+    r#""'one word'""#,
+    r#""\u0000""#,
+];
+
+#[test]
+fn a_wrapped_status_line_comes_back_as_it_was_spelled() {
+    let wrapping = Parts { wrap: true, ..HookSupport::Modern.with_memory() };
+    for command in SPELLED_COMMANDS {
+        let before = format!(
+            "{{\n  \"a\": 1.0e2, \"statusLine\": {{ \"padding\":0.0, \"command\" : {command} }},\n  \"b\": {{ \"c\": 1, \"c\": 2 }}\n}}"
+        );
+        let merged = install(&before, wrapping, &spaced).unwrap().text;
+        assert!(merged.contains(r"\\''s/plimsoll-statusline' --wrap "), "{merged}");
+        let moved = install(&merged, HookSupport::Modern, &absolute).unwrap().text;
+        assert!(moved.contains("/opt/plimsoll/bin/plimsoll-statusline --wrap "), "{moved}");
+        for installed in [&merged, &moved] {
+            for known in [None, Some(before.as_str())] {
+                assert_eq!(uninstall(installed, known).unwrap().text, before, "{installed}");
+            }
+            // The user changes the file: what was there before is not simply put back.
+            let edited = installed.replace("1.0e2", "2.0e2");
+            let cleared = uninstall(&edited, Some(&before)).unwrap().text;
+            assert_eq!(cleared, before.replace("1.0e2", "2.0e2"), "{edited}");
+        }
+        assert!(is_untouched_since(&before, &merged));
+    }
+}
+
+#[test]
+fn a_wrapped_status_line_runs_the_command_that_was_spelled() {
+    let wrapping = Parts { wrap: true, ..HookSupport::Modern.into() };
+    for command in SPELLED_COMMANDS {
+        let before = format!(r#"{{"statusLine":{{"command":{command}}}}}"#);
+        let merged = install(&before, wrapping, &absolute).unwrap().text;
+        let (Ok(theirs), Ok(merged)) =
+            (serde_json::from_str::<String>(command), serde_json::from_str::<Value>(&merged))
+        else {
+            assert!(command.contains("lone"), "{merged}");
+            continue;
+        };
+        let words = shlex::split(merged["statusLine"]["command"].as_str().unwrap()).unwrap();
+        assert_eq!(words[1..], ["--wrap", theirs.as_str()], "{command}");
+    }
+}
+
+#[test]
+fn empty_containers_keep_their_white_space_where_the_text_from_before_is_known() {
+    for text in [
+        "{ }",
+        "{\n\n}\n",
+        r#"{"hooks": { }}"#,
+        r#"{"hooks": {"Stop": [  ], "PostToolBatch":[]}, "env": {}}"#,
+        "{\n  \"env\": {\n  },\n  \"hooks\": {\n    \"Stop\": [\n    ]\n  }\n}\n",
+    ] {
+        for parts in [HookSupport::Modern.into(), HookSupport::Modern.with_memory()] {
+            let merged = install(text, parts, &bare).unwrap().text;
+            assert_eq!(uninstall(&merged, Some(text)).unwrap().text, text);
+        }
+    }
+}
+
+#[test]
+fn a_text_from_before_is_known_although_it_has_a_value_that_rust_cannot_hold() {
+    for odd in ["1e400", r#""\ud800""#] {
+        let text = format!("{{\"a\": {odd}, \"hooks\": {{\"Stop\": []}}, \"env\": {{}}}}");
+        let merged = install(&text, HookSupport::Modern.with_memory(), &bare).unwrap().text;
+        assert_eq!(uninstall(&merged, Some(&text)).unwrap().text, text);
+    }
+}
+
 #[test]
 fn what_the_user_had_and_what_stops_us_is_reported() {
     let merged = install(TEXTS[9], HookSupport::Modern, &bare).unwrap();

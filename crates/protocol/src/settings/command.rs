@@ -61,16 +61,21 @@ pub(super) fn first_word_or_whole(command: &str) -> String {
 
 /// The first word as a shell reads it, quotes and backslashes resolved.
 pub(super) fn first_word(command: &str) -> String {
-    let mut word = String::new();
+    first_word_chars(command.trim_start().chars()).into_iter().collect()
+}
+
+/// Returns the characters of a command that make up its first word. `C` may hold more than the character, such as its spelling.
+pub(super) fn first_word_chars<C: Copy + Into<char>>(command: impl IntoIterator<Item = C>) -> Vec<C> {
+    let mut word = Vec::new();
     let mut quote = None;
-    let mut letters = command.trim_start().chars();
-    while let Some(letter) = letters.next() {
-        match (quote, letter) {
-            (None, '\'' | '"') => quote = Some(letter),
-            (Some(open), _) if open == letter => quote = None,
-            (None | Some('"'), '\\') => word.extend(letters.next()),
-            (None, _) if letter.is_whitespace() => break,
-            _ => word.push(letter),
+    let mut characters = command.into_iter();
+    while let Some(next) = characters.next() {
+        match (quote, next.into()) {
+            (None, mark @ ('\'' | '"')) => quote = Some(mark),
+            (Some(open), character) if open == character => quote = None,
+            (None | Some('"'), '\\') => word.extend(characters.next()),
+            (None, character) if character.is_whitespace() => break,
+            _ => word.push(next),
         }
     }
     word

@@ -1,5 +1,6 @@
 //! Hook entries where they are in a settings text: found, put in, taken out.
 
+use super::before::TextBefore;
 use super::command::{is_ours, of_guarded, program_of};
 use super::text::{self, Unreadable};
 use super::wanted::Wanted;
@@ -221,7 +222,7 @@ pub(super) fn put(body: &str, wanted: &[Wanted], index: usize) -> Result<String,
 }
 
 /// Removes an entry, then each container that this leaves empty.
-pub(super) fn take_out(body: &str, found: &Found, before: Option<&Value>) -> Result<String, Unreadable> {
+pub(super) fn take_out(body: &str, found: &Found, before: &TextBefore) -> Result<String, Unreadable> {
     let entry = &found.entry;
     if !entry.alone {
         let keys = text::members(body, &entry.group)?.unwrap_or_default();
@@ -237,12 +238,13 @@ pub(super) fn take_out(body: &str, found: &Found, before: Option<&Value>) -> Res
         return Ok(body.to_owned());
     };
     let groups = text::elements(body, &events[index].value).unwrap_or_default();
-    let had = |keys: &[&str]| keys.iter().try_fold(before?, |value, key| value.get(key)).map(|_| ());
-    if groups.len() > 1 || had(&["hooks", &entry.event]).is_some() {
-        return Ok(text::remove(body, &events[index].value, &groups, entry.group_index));
+    if groups.len() > 1 || before.has(&["hooks", &entry.event]) {
+        let body = text::remove(body, &events[index].value, &groups, entry.group_index);
+        return Ok(before.restore_empty_container(body, &["hooks", &entry.event]));
     }
-    if events.len() > 1 || had(&["hooks"]).is_some() {
-        return remove_member(body, &hooks, index);
+    if events.len() > 1 || before.has(&["hooks"]) {
+        let body = remove_member(body, &hooks, index)?;
+        return Ok(before.restore_empty_container(body, &["hooks"]));
     }
     let root = root_members(body)?;
     let hooks_index = root.iter().position(|member| member.key == "hooks").unwrap_or(root.len());

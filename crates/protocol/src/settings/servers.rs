@@ -1,8 +1,9 @@
 //! Our MCP server in a project's `.mcp.json`; every other server keeps its bytes.
 
+use super::before::TextBefore;
 use super::entries::{object_or_refuse, remove_member, root_members};
+use super::start;
 use super::text::{self, Unreadable};
-use super::{parsed, start};
 use serde_json::{Map, Value, json};
 use std::ops::Range;
 
@@ -90,15 +91,17 @@ pub fn uninstall(existing: &str, before: Option<&str>) -> Result<Parted, Unreada
         return Ok(Parted { text: existing.to_owned(), removed: false, empty: false });
     }
     let root = root_members(&body)?;
-    let had = before.and_then(parsed).is_some_and(|before| before.get(LIST).is_some());
+    let before = TextBefore::new(before);
     let list = root.iter().position(|member| member.key == LIST).unwrap_or(root.len());
     let servers = object_or_refuse(&body, &root[list].value, LIST)?;
-    let body = if servers.len() == 1 && !had {
+    let body = if servers.len() == 1 && !before.has(&[LIST]) {
         remove_member(&body, &text::whole(&body)?, list)?
     } else {
         let own = servers.iter().position(|member| member.key == NAME).unwrap_or(servers.len());
         remove_member(&body, &root[list].value, own)?
     };
+    let body = before.restore_empty_container(body, &[LIST]);
+    let body = before.restore_empty_container(body, &[]);
     let empty = root_members(&body)?.is_empty();
     Ok(Parted { text: format!("{mark}{body}"), removed: true, empty })
 }

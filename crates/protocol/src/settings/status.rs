@@ -1,8 +1,8 @@
 //! The status line's place in a settings text.
 
-use super::command::{first_word, is_ours, quoted};
+use super::command::{first_word_chars, is_ours, quoted};
 use super::entries::{remove_member, root_members};
-use super::text::{self, Unreadable};
+use super::text::{self, SpelledChar, Unreadable};
 use super::{start, wanted};
 use serde_json::Value;
 use std::ops::Range;
@@ -20,20 +20,22 @@ pub(super) fn put(
         return Ok((text::append(body, &text::whole(body)?, Some("statusLine"), &line), None));
     };
     let ours = line.get("command").and_then(Value::as_str).unwrap_or_default();
-    let command = command_at(body, &member.value).map(|(command, at)| (theirs(&command), command, at));
-    match command {
-        Some((Theirs::Alone(theirs), now, at)) if wrap => {
-            Ok((with_command(body, &at, &now, format!("{ours}{WRAP}{}", quoted(&theirs))), None))
+    let Some(command) = Command::read(body, &member.value) else {
+        return Ok((body.to_owned(), Some(body[member.value].to_owned())));
+    };
+    match command.user_part() {
+        UserPart::All if wrap => {
+            Ok((command.replace_with_wrapper(body, ours, &quote_spelled(&command.chars)), None))
         }
-        Some((Theirs::Wrapped(words), now, at)) => {
-            Ok((with_command(body, &at, &now, format!("{ours}{WRAP}{words}")), None))
+        UserPart::All => Ok((body.to_owned(), Some(command.text))),
+        UserPart::Wrapped(words) if command.text == format!("{ours}{WRAP}{}", to_text(words)) => {
+            Ok((body.to_owned(), None))
         }
-        Some((Theirs::None, ..)) => {
+        UserPart::Wrapped(words) => Ok((command.replace_with_wrapper(body, ours, &to_spelling(words)), None)),
+        UserPart::None => {
             let same = text::value(body, &member.value) == line;
             Ok((if same { body.to_owned() } else { text::replace(body, &member.value, &line) }, None))
         }
-        Some((Theirs::Alone(theirs), ..)) => Ok((body.to_owned(), Some(theirs))),
-        None => Ok((body.to_owned(), Some(body[member.value].to_owned()))),
     }
 }
 
@@ -41,56 +43,102 @@ pub(super) fn put(
 pub(super) fn take_out(body: &str) -> Result<Option<String>, Unreadable> {
     let root = root_members(body)?;
     let Some(index) = root.iter().position(|member| member.key == "statusLine") else { return Ok(None) };
-    let Some((command, at)) = command_at(body, &root[index].value) else { return Ok(None) };
-    match theirs(&command) {
-        Theirs::Alone(_) => Ok(None),
-        Theirs::Wrapped(words) => Ok(Some(with_command(body, &at, &command, unwrapped(&words)))),
-        Theirs::None => remove_member(body, &text::whole(body)?, index).map(Some),
+    let Some(command) = Command::read(body, &root[index].value) else { return Ok(None) };
+    match command.user_part() {
+        UserPart::All => Ok(None),
+        UserPart::Wrapped(words) => {
+            let theirs = format!("\"{}\"", to_spelling(&unwrap_words(words)));
+            Ok(Some(text::splice(body, command.place.clone(), &theirs)))
+        }
+        UserPart::None => remove_member(body, &text::whole(body)?, index).map(Some),
     }
 }
 
+/// The command of a status line. A user's command is wrapped and unwrapped as the file spells it (`/` may be `\/`), so that it
+/// comes back byte for byte even if the text from before the installation is unknown.
+struct Command<'t> {
+    text: String,
+    chars: Vec<SpelledChar<'t>>,
+    place: Range<usize>,
+}
+
 /// What of a status line's command is not ours.
-enum Theirs {
+enum UserPart<'c, 't> {
     /// Nothing.
     None,
     /// All of it.
-    Alone(String),
+    All,
     /// What is behind our `--wrap`, as a shell reads it.
-    Wrapped(String),
+    Wrapped(&'c [SpelledChar<'t>]),
 }
 
 const WRAP: &str = " --wrap ";
 
-fn theirs(command: &str) -> Theirs {
-    if !is_ours(command, false) {
-        return Theirs::Alone(command.to_owned());
+impl<'t> Command<'t> {
+    fn read(body: &'t str, line: &Range<usize>) -> Option<Command<'t>> {
+        let fields = text::members(body, line).ok()??;
+        let place = fields.into_iter().find(|field| field.key == "command")?.value;
+        let chars = text::spelled_chars(body, &place)?;
+        Some(Command { text: to_text(&chars), chars, place })
     }
-    match command.split_once(WRAP).map(|(_, words)| words.trim()) {
-        Some(words) if !words.is_empty() => Theirs::Wrapped(words.to_owned()),
-        _ => Theirs::None,
+
+    fn user_part(&self) -> UserPart<'_, 't> {
+        if !is_ours(&self.text, false) {
+            return UserPart::All;
+        }
+        let Some((ours, _)) = self.text.split_once(WRAP) else { return UserPart::None };
+        match trim_spelled(&self.chars[ours.chars().count() + WRAP.chars().count()..]) {
+            [] => UserPart::None,
+            words => UserPart::Wrapped(words),
+        }
+    }
+
+    /// Returns the text with our command in the place of this one. `words` are the user's, as they are spelled in JSON.
+    fn replace_with_wrapper(&self, body: &str, ours: &str, words: &str) -> String {
+        let ours = Value::from(format!("{ours}{WRAP}")).to_string();
+        let open = ours.strip_suffix('"').unwrap_or(&ours);
+        text::splice(body, self.place.clone(), &format!("{open}{words}\""))
     }
 }
 
-/// One word is a command line; several are a program and its arguments.
-fn unwrapped(words: &str) -> String {
-    let word = first_word(words);
-    if quoted(&word) == words || format!("\"{word}\"") == words { word } else { words.to_owned() }
+fn to_text(chars: &[SpelledChar<'_>]) -> String {
+    chars.iter().map(|spelled| spelled.character).collect()
 }
 
-fn with_command(body: &str, at: &Range<usize>, now: &str, then: String) -> String {
-    if now == then { body.to_owned() } else { text::replace(body, at, &Value::String(then)) }
+fn to_spelling(chars: &[SpelledChar<'_>]) -> String {
+    chars.iter().map(|spelled| spelled.spelling).collect()
+}
+
+/// The JSON spelling of what [`quoted`] returns.
+fn quote_spelled(word: &[SpelledChar<'_>]) -> String {
+    let text = to_text(word);
+    if quoted(&text) == text {
+        return to_spelling(word);
+    }
+    let one = |spelled: &SpelledChar<'_>| match spelled.character {
+        // A backslash is two in JSON.
+        '\'' => format!(r"'\\{}'", spelled.spelling),
+        _ => spelled.spelling.to_owned(),
+    };
+    format!("'{}'", word.iter().map(one).collect::<String>())
+}
+
+fn trim_spelled<'c, 't>(chars: &'c [SpelledChar<'t>]) -> &'c [SpelledChar<'t>] {
+    let is_text = |spelled: &SpelledChar<'_>| !spelled.character.is_whitespace();
+    let start = chars.iter().position(is_text).unwrap_or(chars.len());
+    let end = chars.iter().rposition(is_text).map_or(start, |last| last + 1);
+    &chars[start..end]
+}
+
+/// Returns the command behind our `--wrap`. One word is a command line; several are a program and its arguments.
+fn unwrap_words<'t>(words: &[SpelledChar<'t>]) -> Vec<SpelledChar<'t>> {
+    let word = first_word_chars(words.iter().copied());
+    let (text, whole) = (to_text(&word), to_text(words));
+    if quoted(&text) == whole || format!("\"{text}\"") == whole { word } else { words.to_vec() }
 }
 
 /// The command of a settings text's status line.
 pub(super) fn line_command(existing: &str) -> Option<String> {
     let (_, body) = start(existing);
-    let root = root_members(&body).ok()?;
-    Some(command_at(&body, &root.iter().find(|member| member.key == "statusLine")?.value)?.0)
-}
-
-/// The command of a status line, and its place.
-fn command_at(body: &str, line: &Range<usize>) -> Option<(String, Range<usize>)> {
-    let fields = text::members(body, line).ok()??;
-    let at = fields.into_iter().find(|field| field.key == "command")?.value;
-    Some((text::string(body, &at)?, at))
+    Some(Command::read(&body, &text::find_value(&body, &["statusLine"])?)?.text)
 }

@@ -1,6 +1,7 @@
 //! The one variable of the memory in a settings text's `env`: without it the client nests agents three deep, and
 //! frames go five deep.
 
+use super::before::TextBefore;
 use super::entries::{object_or_refuse, remove_member, root_members};
 use super::text::{self, Unreadable};
 use super::wanted::memory_variable;
@@ -35,10 +36,9 @@ pub(super) fn put(body: &str) -> Result<(String, Variable), Unreadable> {
 
 /// The text without the variable, if it has our value. Where the text from before the installation is known and
 /// had the variable, it is the user's. If it is unknown, a user's own "5" cannot be distinguished from ours.
-pub(super) fn take_out(body: &str, before: Option<&Value>) -> Result<Option<String>, Unreadable> {
+pub(super) fn take_out(body: &str, before: &TextBefore) -> Result<Option<String>, Unreadable> {
     let (name, value) = memory_variable();
-    let had = before.and_then(|before| before.get("env"));
-    if had.is_some_and(|env| env.get(&name).is_some()) {
+    if before.has(&["env", &name]) {
         return Ok(None);
     }
     let root = root_members(body)?;
@@ -49,8 +49,9 @@ pub(super) fn take_out(body: &str, before: Option<&Value>) -> Result<Option<Stri
         member.key == name && text::string(body, &member.value).is_some_and(|found| found == value)
     });
     let Some(ours) = ours else { return Ok(None) };
-    if variables.len() == 1 && had.is_none() {
+    if variables.len() == 1 && !before.has(&["env"]) {
         return remove_member(body, &text::whole(body)?, index).map(Some);
     }
-    remove_member(body, env, ours).map(Some)
+    let body = remove_member(body, env, ours)?;
+    Ok(Some(before.restore_empty_container(body, &["env"])))
 }
