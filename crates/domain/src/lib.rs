@@ -30,6 +30,7 @@ pub mod breaker;
 pub mod build;
 pub mod claims;
 mod continue_kind;
+pub mod cost;
 pub mod digest;
 pub mod fault;
 pub mod forecast;

@@ -73,6 +73,12 @@ pub struct ModelUsage {
     /// Tokens it put into the cache.
     #[serde(deserialize_with = "lenient::count")]
     pub cache_creation_input_tokens: Option<u64>,
+    /// Of those, the tokens that are kept for an hour; missing in older clients.
+    #[serde(rename = "cacheCreationEphemeral1hInputTokens", deserialize_with = "lenient::count")]
+    pub cache_creation_1h: Option<u64>,
+    /// Web searches that the API ran for it.
+    #[serde(deserialize_with = "lenient::count")]
+    pub web_search_requests: Option<u64>,
 }
 
 impl ModelUsage {

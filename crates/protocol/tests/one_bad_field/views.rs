@@ -171,11 +171,14 @@ pub(crate) fn result(result: &RunResult) -> View {
             output_tokens,
             cache_read_input_tokens,
             cache_creation_input_tokens,
+            cache_creation_1h,
+            web_search_requests,
         } = figures;
         leaves!(view, format!("/modelUsage/{model}"), "contextWindow" => context_window,
             "maxOutputTokens" => max_output_tokens, "inputTokens" => input_tokens,
             "outputTokens" => output_tokens, "cacheReadInputTokens" => cache_read_input_tokens,
-            "cacheCreationInputTokens" => cache_creation_input_tokens);
+            "cacheCreationInputTokens" => cache_creation_input_tokens,
+            "cacheCreationEphemeral1hInputTokens" => cache_creation_1h, "webSearchRequests" => web_search_requests);
     }
     view
 }

@@ -1,0 +1,58 @@
+//! A cost in US dollars, and how far it can be relied on.
+
+use serde::{Deserialize, Serialize};
+
+/// Where a cost comes from. A sum has the greatest basis of its parts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CostBasis {
+    /// The client reported it.
+    #[default]
+    Reported,
+    /// A part is estimated, from tokens and list prices.
+    Estimated,
+    /// A part is estimated for a model without a known price, at the highest list price.
+    AtMost,
+}
+
+impl CostBasis {
+    /// Returns true if the client reported all of it.
+    pub fn is_reported(&self) -> bool {
+        *self == CostBasis::Reported
+    }
+
+    /// Returns the words that stand before such a cost, with a space: `about `.
+    pub fn prefix(self) -> &'static str {
+        match self {
+            CostBasis::Reported => "",
+            CostBasis::Estimated => "about ",
+            CostBasis::AtMost => "at most ",
+        }
+    }
+
+    /// Formats a cost with this basis: `about $1.20`.
+    pub fn format_usd(self, usd: f64) -> String {
+        format!("{}${usd:.2}", self.prefix())
+    }
+}
+
+/// What a session cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct SessionCost {
+    /// US dollars.
+    pub usd: f64,
+    /// Where the figure comes from.
+    pub basis: CostBasis,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_is_as_uncertain_as_its_least_certain_part() {
+        assert_eq!(CostBasis::AtMost.max(CostBasis::Estimated).format_usd(1.2), "at most $1.20");
+        assert_eq!(CostBasis::Reported.max(CostBasis::Estimated).format_usd(0.004), "about $0.00");
+        assert_eq!(CostBasis::Reported.format_usd(3.0), "$3.00");
+    }
+}

@@ -1,0 +1,277 @@
+//! What tokens cost: the one price table, for sessions that ended without a report of the client.
+//!
+//! The prices are those with which Claude Code 2.1.329 computed `total_cost_usd` on 2026-11-27. The table was made by sending
+//! usage to the client, one kind of token at a time, and `tests/tests/client/prices.rs` repeats that for every model here. The
+//! size of the context changed no price then, and neither did the service tier.
+
+use crate::window::family_name;
+use plimsoll_protocol::billing::BilledUsage;
+
+/// List prices of a model in US dollars, for a million tokens.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ModelPrice {
+    /// The model, as [`family_name`] spells it.
+    pub model: &'static str,
+    /// Input that is not cached. Cache writes cost a multiple of this.
+    pub input: f64,
+    /// Output.
+    pub output: f64,
+    /// Input that is read from the cache.
+    pub cache_read: f64,
+    /// How many times as much all tokens of a response with `speed: fast` cost.
+    pub fast_factor: f64,
+}
+
+/// Returns a row of the table.
+const fn row(model: &'static str, input: f64, output: f64, cache_read: f64, fast_factor: f64) -> ModelPrice {
+    ModelPrice { model, input, output, cache_read, fast_factor }
+}
+
+/// The models whose price is known.
+pub const TABLE: [ModelPrice; 23] = [
+    row("fable-5-2", 8.0, 40.0, 0.2, 2.0),
+    row("fable-5-1", 10.0, 50.0, 0.25, 1.0),
+    row("fable-5", 10.0, 50.0, 1.0, 1.0),
+    row("mythos-5-1", 10.0, 50.0, 0.25, 1.0),
+    row("mythos-5", 10.0, 50.0, 1.0, 1.0),
+    row("opus-5-5", 4.0, 20.0, 0.2, 2.0),
+    row("opus-5", 5.0, 25.0, 0.5, 2.0),
+    row("opus-4-8", 5.0, 25.0, 0.5, 2.0),
+    row("opus-4-7", 5.0, 25.0, 0.5, 6.0),
+    row("opus-4-6", 5.0, 25.0, 0.5, 6.0),
+    row("opus-4-5", 5.0, 25.0, 0.5, 1.0),
+    row("opus-4-1", 15.0, 75.0, 1.5, 1.0),
+    row("opus-4", 15.0, 75.0, 1.5, 1.0),
+    row("sonnet-5-5", 2.0, 10.0, 0.1, 1.0),
+    row("sonnet-5", 2.0, 10.0, 0.2, 1.0),
+    row("sonnet-4-6", 3.0, 15.0, 0.3, 1.0),
+    row("sonnet-4-5", 3.0, 15.0, 0.3, 1.0),
+    row("sonnet-4", 3.0, 15.0, 0.3, 1.0),
+    row("3-7-sonnet", 3.0, 15.0, 0.3, 1.0),
+    row("3-5-sonnet", 3.0, 15.0, 0.3, 1.0),
+    row("haiku-5-5", 0.1, 0.5, 0.01, 1.0),
+    row("haiku-4-5", 1.0, 5.0, 0.1, 1.0),
+    row("3-5-haiku", 0.8, 4.0, 0.08, 1.0),
+];
+
+/// A cache write that is kept for five minutes, relative to input. The same for every model.
+const CACHE_WRITE_5M_FACTOR: f64 = 1.25;
+/// A cache write that is kept for an hour, relative to input.
+const CACHE_WRITE_1H_FACTOR: f64 = 2.0;
+/// Tokens of a response that had to be computed in the United States (`inference_geo: us`), relative to others.
+const US_FACTOR: f64 = 1.1;
+/// US dollars for one web search, whatever the model, the speed and the place.
+const WEB_SEARCH_USD: f64 = 0.01;
+const MILLION: f64 = 1_000_000.0;
+
+/// What a response is billed for, by kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BilledTokens {
+    /// Input tokens that were not cached.
+    pub input: u64,
+    /// Output tokens.
+    pub output: u64,
+    /// Input tokens that were read from the cache.
+    pub cache_read: u64,
+    /// Input tokens that were written to the cache for five minutes.
+    pub cache_write_5m: u64,
+    /// Input tokens that were written to the cache for an hour.
+    pub cache_write_1h: u64,
+    /// Web searches.
+    pub web_searches: u64,
+}
+
+impl BilledTokens {
+    /// Splits the usage of a response as the client does. Cache writes without a stated duration count as five minutes.
+    pub fn from_usage(usage: &BilledUsage) -> BilledTokens {
+        let by_duration = &usage.cache_creation;
+        let cache_write_5m = by_duration.ephemeral_5m_input_tokens.unwrap_or(0);
+        let cache_write_1h = by_duration.ephemeral_1h_input_tokens.unwrap_or(0);
+        let cache_writes = usage
+            .cache_creation_input_tokens
+            .filter(|tokens| *tokens > 0)
+            .unwrap_or(cache_write_5m.saturating_add(cache_write_1h));
+        let cache_write_1h = cache_write_1h.min(cache_writes);
+        BilledTokens {
+            input: usage.input_tokens.unwrap_or(0),
+            output: usage.output_tokens.unwrap_or(0),
+            cache_read: usage.cache_read_input_tokens.unwrap_or(0),
+            cache_write_5m: cache_writes - cache_write_1h,
+            cache_write_1h,
+            web_searches: usage.server_tool_use.web_search_requests.unwrap_or(0),
+        }
+    }
+
+    /// Returns the tokens of all kinds together.
+    pub fn tokens(self) -> u64 {
+        [self.input, self.output, self.cache_read, self.cache_write_5m, self.cache_write_1h]
+            .into_iter()
+            .fold(0, u64::saturating_add)
+    }
+
+    /// Adds what another response is billed for.
+    pub fn add(&mut self, other: BilledTokens) {
+        let BilledTokens { input, output, cache_read, cache_write_5m, cache_write_1h, web_searches } = self;
+        for (sum, more) in [
+            (input, other.input),
+            (output, other.output),
+            (cache_read, other.cache_read),
+            (cache_write_5m, other.cache_write_5m),
+            (cache_write_1h, other.cache_write_1h),
+            (web_searches, other.web_searches),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+    }
+}
+
+/// What decides the price of a response beside its tokens.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tariff {
+    /// The model, as [`family_name`] spells it; empty if it is not known.
+    pub model: String,
+    /// True for `speed: fast`.
+    pub is_fast: bool,
+    /// True for `inference_geo: us`.
+    pub is_us: bool,
+}
+
+impl Tariff {
+    /// Returns the tariff of a response by this model.
+    pub fn new(model: Option<&str>, usage: &BilledUsage) -> Tariff {
+        Tariff {
+            model: model.map(family_name).unwrap_or_default(),
+            is_fast: usage.speed.as_deref() == Some("fast"),
+            is_us: usage.inference_geo.as_deref() == Some("us"),
+        }
+    }
+
+    /// Returns true if the table has the model.
+    pub fn is_known(&self) -> bool {
+        find_price(&self.model).is_some()
+    }
+
+    /// Computes the price in US dollars. A model that is not in the table has the highest price of the table for each kind of
+    /// token, so that no bound is passed unnoticed.
+    pub fn price(&self, tokens: BilledTokens) -> f64 {
+        let known = find_price(&self.model);
+        let prices = known.map_or(&TABLE[..], std::slice::from_ref);
+        // Each price with its own factor: the dearest fast model is not the dearest one.
+        let highest = |price: fn(&ModelPrice) -> f64| {
+            let of_row = |row: &ModelPrice| price(row) * if self.is_fast { row.fast_factor } else { 1.0 };
+            prices.iter().map(of_row).fold(0.0, f64::max)
+        };
+        let input = highest(|row| row.input);
+        let usd = tokens.input as f64 * input
+            + tokens.output as f64 * highest(|row| row.output)
+            + tokens.cache_read as f64 * highest(|row| row.cache_read)
+            + tokens.cache_write_5m as f64 * input * CACHE_WRITE_5M_FACTOR
+            + tokens.cache_write_1h as f64 * input * CACHE_WRITE_1H_FACTOR;
+        let factor = if self.is_us { US_FACTOR } else { 1.0 };
+        usd * factor / MILLION + tokens.web_searches as f64 * WEB_SEARCH_USD
+    }
+}
+
+/// Finds a model's row. `sonnet-4-0` and `sonnet-4` are two names of one model.
+fn find_price(family: &str) -> Option<&'static ModelPrice> {
+    let name = family.strip_suffix("-0").unwrap_or(family);
+    TABLE.iter().find(|row| row.model == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn price(model: Option<&str>, usage: &Value) -> f64 {
+        let usage = BilledUsage::from_value(usage);
+        Tariff::new(model, &usage).price(BilledTokens::from_usage(&usage))
+    }
+
+    #[test]
+    fn each_kind_of_token_has_the_price_of_its_model() {
+        let cache = |total: u64, five_minutes: u64, hour: u64| {
+            json!({"cache_creation_input_tokens": total, "cache_creation":
+                {"ephemeral_5m_input_tokens": five_minutes, "ephemeral_1h_input_tokens": hour}})
+        };
+        let million = 1_000_000;
+        for (usage, expected) in [
+            (json!({"input_tokens": million}), 4.0),
+            (json!({"output_tokens": million}), 20.0),
+            (json!({"cache_read_input_tokens": million}), 0.2),
+            (json!({"cache_creation_input_tokens": million}), 5.0),
+            (cache(million, million, 0), 5.0),
+            (cache(million, 0, million), 8.0),
+            (cache(million, 0, million / 2), 6.5),
+            // The total is missing, or smaller than its parts.
+            (cache(0, million, million), 13.0),
+            (cache(million, million, million), 8.0),
+            (json!({"server_tool_use": {"web_search_requests": 3}}), 0.03),
+            (json!({"input_tokens": million, "speed": "fast"}), 8.0),
+            (json!({"input_tokens": million, "inference_geo": "us"}), 4.4),
+            (json!({"input_tokens": million, "speed": "fast", "inference_geo": "us"}), 8.8),
+            (
+                json!({"server_tool_use": {"web_search_requests": 3}, "speed": "fast", "inference_geo": "us"}),
+                0.03,
+            ),
+            (
+                json!({"input_tokens": million, "speed": "turbo", "inference_geo": "eu", "service_tier": "batch"}),
+                4.0,
+            ),
+            (json!({}), 0.0),
+        ] {
+            let usd = price(Some("claude-opus-5-5"), &usage);
+            assert!((usd - expected).abs() < 1e-9, "{usage}: {usd}");
+        }
+    }
+
+    #[test]
+    fn a_model_is_found_under_each_of_its_names() {
+        let usage = json!({"input_tokens": 1_000_000});
+        for (model, expected) in [
+            ("claude-sonnet-4-5", 3.0),
+            ("claude-sonnet-4-5-20250929", 3.0),
+            ("claude-sonnet-4-5[1m]", 3.0),
+            ("claude-sonnet-4-5@20250929", 3.0),
+            ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", 3.0),
+            ("claude-3-5-haiku-latest", 0.8),
+            ("us.anthropic.claude-opus-4-1-20250805-v1:0", 15.0),
+            ("claude-opus-4-20250514", 15.0),
+            ("claude-sonnet-4-0", 3.0),
+            ("claude-fable-5-2", 8.0),
+        ] {
+            assert!(Tariff::new(Some(model), &BilledUsage::default()).is_known(), "{model}");
+            let usd = price(Some(model), &usage);
+            assert!((usd - expected).abs() < 1e-9, "{model}: {usd}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_model_has_the_highest_price_for_each_kind() {
+        for model in [None, Some("zork"), Some("claude-opus-9"), Some("")] {
+            assert!(!Tariff::new(model, &BilledUsage::default()).is_known());
+            for (usage, expected) in [
+                (json!({"input_tokens": 1_000_000}), 15.0),
+                (json!({"output_tokens": 1_000_000}), 75.0),
+                (json!({"cache_read_input_tokens": 1_000_000}), 1.5),
+                (json!({"cache_creation_input_tokens": 1_000_000}), 18.75),
+                // Opus 4.6 costs six times as much in fast mode.
+                (json!({"input_tokens": 1_000_000, "speed": "fast"}), 30.0),
+                (json!({}), 0.0),
+            ] {
+                let usd = price(model, &usage);
+                assert!((usd - expected).abs() < 1e-9, "{model:?} {usage}: {usd}");
+            }
+        }
+    }
+
+    #[test]
+    fn counts_of_any_size_have_a_finite_price() {
+        let huge = json!({"input_tokens": u64::MAX, "output_tokens": u64::MAX, "cache_creation_input_tokens": u64::MAX});
+        let usd = price(None, &huge);
+        assert!(usd.is_finite() && usd > 0.0, "{usd}");
+        let mut sum = BilledTokens { input: u64::MAX, ..BilledTokens::default() };
+        sum.add(BilledTokens { input: 1, output: 2, ..BilledTokens::default() });
+        assert_eq!((sum.input, sum.output, sum.tokens()), (u64::MAX, 2, u64::MAX));
+    }
+}
