@@ -36,11 +36,11 @@ fn began(event: &WorkerBegan) -> String {
 fn ended(event: &WorkerEnded) -> String {
     let sessions = plimsoll_domain::text::counted(event.sessions as usize, "session");
     format!(
-        "worker {}: \"{}\" {} ({sessions}, ${:.2})",
+        "worker {}: \"{}\" {} ({sessions}, {})",
         event.worker,
         item(&event.item),
         clip(&one_line(&event.how), REASON),
-        event.cost_usd
+        event.cost_basis.format_usd(event.cost_usd)
     )
 }
 

@@ -36,13 +36,27 @@ impl CostBasis {
     }
 }
 
-/// What a session cost.
+/// The cost of a session, or of several.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct SessionCost {
+pub struct Cost {
     /// US dollars.
     pub usd: f64,
     /// Where the figure comes from.
     pub basis: CostBasis,
+}
+
+impl std::ops::Add for Cost {
+    type Output = Cost;
+
+    fn add(self, other: Cost) -> Cost {
+        Cost { usd: self.usd + other.usd, basis: self.basis.max(other.basis) }
+    }
+}
+
+impl std::iter::Sum for Cost {
+    fn sum<I: Iterator<Item = Cost>>(costs: I) -> Cost {
+        costs.fold(Cost::default(), std::ops::Add::add)
+    }
 }
 
 #[cfg(test)]

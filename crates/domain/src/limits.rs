@@ -1,5 +1,6 @@
 //! What a run may use: money, tokens, time, and the user's share of the client's own quotas.
 
+use crate::cost::{Cost, CostBasis};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// US dollars, as reported by the client.
+    /// US dollars.
     pub max_cost_usd: Option<f64>,
     /// US dollars that all runs of the user together may spend on one day of this machine's calendar: from there the run waits for
     /// the next.
@@ -28,17 +29,20 @@ pub struct DayCost {
     pub day: String,
     /// US dollars.
     pub usd: f64,
+    /// How far that can be relied on.
+    pub basis: CostBasis,
 }
 
 impl DayCost {
-    /// What was spent on this day.
-    pub fn on(&self, day: &str) -> f64 {
-        if self.day == day { self.usd } else { 0.0 }
+    /// Returns what was spent on this day.
+    pub fn on(&self, day: &str) -> Cost {
+        if self.day == day { Cost { usd: self.usd, basis: self.basis } } else { Cost::default() }
     }
 
     /// Adds what was spent on this day; of an earlier one nothing is kept.
-    pub fn add(&mut self, day: &str, usd: f64) {
-        *self = DayCost { day: day.to_owned(), usd: self.on(day) + usd };
+    pub fn add(&mut self, day: &str, cost: Cost) {
+        let Cost { usd, basis } = self.on(day) + cost;
+        *self = DayCost { day: day.to_owned(), usd, basis };
     }
 }
 
@@ -48,6 +52,8 @@ impl DayCost {
 pub struct SpentToday {
     /// US dollars.
     pub usd: f64,
+    /// How far that can be relied on.
+    pub basis: CostBasis,
     /// When that day ends, RFC 3339 UTC.
     pub ends_at: Timestamp,
 }

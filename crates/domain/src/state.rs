@@ -250,12 +250,11 @@ impl RunState {
         self.items.known_items.iter().map(String::as_str).filter(|item| !there.contains(item)).collect()
     }
 
-    /// True when the current session used tokens whose price is unknown, although the run has a limit in dollars.
+    /// Returns true if nothing is known of the cost of the current session, although the run has a limit in dollars.
     pub fn cost_is_unknown(&self) -> bool {
-        let record = &self.iteration_record;
         let limits = &self.options.limits;
-        let counts = limits.max_cost_usd.is_some() || limits.max_cost_per_day_usd.is_some();
-        counts && record.tokens > 0 && record.cost_usd == 0.0
+        let has_limit = limits.max_cost_usd.is_some() || limits.max_cost_per_day_usd.is_some();
+        has_limit && self.iteration_record.is_cost_unknown
     }
 
     /// The item that the current session is about: of the open ones that are not parked the first that is not set aside,
@@ -335,7 +334,7 @@ mod tests {
     /// A state as the version before the current types wrote it: of a real run, with what that run did not meet put in.
     const OLD: &str = include_str!("state/old.json");
     /// Fields that it did not have.
-    const NEWER: [&str; 15] = [
+    const NEWER: [&str; 16] = [
         "format",
         "parked",
         "verify_each",
@@ -351,6 +350,7 @@ mod tests {
         "review_count",
         "review_cost_usd",
         "review_tokens",
+        "cost_is_at_most",
     ];
 
     /// The state without the place to continue at, which no prompt names any more.
@@ -369,6 +369,7 @@ mod tests {
         let without_newer = |mut document: Value| {
             NEWER.iter().for_each(|field| drop(document.as_object_mut().unwrap().shift_remove(*field)));
             document["limits"].as_object_mut().unwrap().shift_remove("max_cost_per_day_usd");
+            document["iteration_record"].as_object_mut().unwrap().shift_remove("is_cost_unknown");
             document
         };
         let mut written = json!({});

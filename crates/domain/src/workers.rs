@@ -2,6 +2,7 @@
 //! item's own run is.
 
 use crate::board::{Board, Stage};
+use crate::cost::CostBasis;
 use crate::format::Format;
 use crate::git_names::{BranchName, CommitId, InvalidBranchName, InvalidCommitId};
 use serde::{Deserialize, Serialize};
@@ -157,6 +158,9 @@ impl Work {
 pub struct Used {
     /// Dollars.
     pub cost_usd: f64,
+    /// How far that can be relied on.
+    #[serde(skip_serializing_if = "CostBasis::is_reported")]
+    pub cost_basis: CostBasis,
     /// Tokens of all kinds.
     pub tokens: u64,
     /// Sessions.
@@ -172,6 +176,7 @@ impl Used {
     pub fn beyond(self, before: Used) -> Used {
         Used {
             cost_usd: (self.cost_usd - before.cost_usd).max(0.0),
+            cost_basis: self.cost_basis,
             tokens: self.tokens.saturating_sub(before.tokens),
             sessions: self.sessions.saturating_sub(before.sessions),
         }
@@ -181,6 +186,7 @@ impl Used {
 impl std::ops::AddAssign for Used {
     fn add_assign(&mut self, more: Used) {
         self.cost_usd += more.cost_usd;
+        self.cost_basis = self.cost_basis.max(more.cost_basis);
         self.tokens = self.tokens.saturating_add(more.tokens);
         self.sessions = self.sessions.saturating_add(more.sessions);
     }
@@ -300,7 +306,7 @@ mod tests {
         let text = include_str!("workers/old.json");
         let known: Workers = serde_json::from_str(text).expect("a record");
         assert_eq!(known.branch(1, 3), "plimsoll-items/fix_plan-1a2b3c4d/2/3");
-        assert_eq!(known.used(), Used { cost_usd: 0.75, tokens: 3_000, sessions: 3 });
+        assert_eq!(known.used(), Used { cost_usd: 0.75, tokens: 3_000, sessions: 3, ..Used::default() });
         let again: Workers =
             serde_json::from_str(&serde_json::to_string(&known).expect("JSON")).expect("same");
         assert_eq!(again, known);

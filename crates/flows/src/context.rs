@@ -4,7 +4,7 @@ pub mod facts;
 pub mod forecast;
 pub mod item_cost;
 pub mod measure;
-pub mod spent;
+pub mod session_usage;
 pub(crate) mod subagent_usage;
 
 use crate::context::measure::Question;

@@ -132,9 +132,10 @@ fn answer(client: &Path, outcome: &Outcome) -> Result<Answer, DraftError> {
     }
     let result = RunResult::find(&outcome.stdout);
     let ended = SessionResult::of_result(result.as_ref(), Exit { code: outcome.code, signal: None }, None);
+    let cost_usd = ended.cost.map_or(0.0, |cost| cost.usd);
     let text = ended.result_text.unwrap_or_default();
     match ended.ending {
-        Ending::Completed if !text.trim().is_empty() => Ok(Answer { text, cost_usd: ended.cost_usd }),
+        Ending::Completed if !text.trim().is_empty() => Ok(Answer { text, cost_usd }),
         ending => {
             let why = [&failure(&ending), &last_line(&outcome.stderr)]
                 .into_iter()
@@ -142,7 +143,7 @@ fn answer(client: &Path, outcome: &Outcome) -> Result<Answer, DraftError> {
                 .cloned()
                 .collect::<Vec<_>>()
                 .join(": ");
-            Err(DraftError::Failed { why, cost_usd: ended.cost_usd })
+            Err(DraftError::Failed { why, cost_usd })
         }
     }
 }

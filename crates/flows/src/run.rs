@@ -37,6 +37,7 @@ pub use preflight::{Preflight, prepare};
 pub(crate) use preflight::{check_can_confine, check_client};
 
 use crate::context::facts;
+use crate::context::session_usage::complete_cost;
 use crate::hook_invocation::RUN_VARIABLE;
 use crate::install::plugin;
 use crate::run::lifecycle::StartError;
@@ -54,7 +55,7 @@ use plimsoll_launcher::process;
 use plimsoll_policy::models;
 use plimsoll_protocol::settings::{HookSupport, Parts};
 use plimsoll_store::{
-    Durability, Project, StoreError, clock, disk, environment, journal, outbox, state_file,
+    Durability, Project, StoreError, clock, disk, environment, journal, outbox, sessions, state_file,
 };
 use retry::Faults;
 use review::Reviewer;
@@ -413,6 +414,8 @@ impl Runner<'_> {
     }
 
     fn finish(&mut self, state: &RunState, ended: &SessionResult) -> Result<Verdict, RunError> {
+        // First: the observer prints the cost.
+        let ended = &self.with_cost(state, ended);
         // SIGKILL to the client leaves its running Bash tool working (2.1.329): into the next session's files.
         if matches!(ended.ending, Ending::Crashed(_)) {
             lifecycle::end_left_behind(state);
@@ -445,6 +448,13 @@ impl Runner<'_> {
         let now = state_file::load(self.project, Some(&self.run_id))?;
         self.watcher.tell(&Progress::Judged { state: now.as_ref().unwrap_or(state), verdict: &verdict });
         Ok(verdict)
+    }
+
+    /// Completes the cost of a session that ended without a report.
+    fn with_cost(&self, state: &RunState, ended: &SessionResult) -> SessionResult {
+        let session_id = state.session_id.clone().unwrap_or_default();
+        let record = sessions::load(self.project, &session_id);
+        complete_cost(self.project, &session_id, &record, ended.clone())
     }
 
     fn judge(&mut self, ended: &SessionResult) -> Result<Option<Finished>, StoreError> {
@@ -492,15 +502,18 @@ impl Runner<'_> {
 
     /// Where a session's output is: a limit may bring several sessions under one number.
     fn output(&self, state: &RunState, kind: &str) -> PathBuf {
-        let session: String = state.session_id.as_deref().unwrap_or("none").chars().take(8).collect();
-        self.project
-            .run_folder(&self.run_id)
-            .join(format!("iteration-{:04}-{session}.{kind}", state.iteration))
+        session_output(self.project, state, kind)
     }
 
     fn note(&self, state: &RunState, event: JournalEvent) -> Result<(), StoreError> {
         journal::note(self.project, JournalEntry::of_run_session(state, event))
     }
+}
+
+/// Returns the path of a session's output.
+fn session_output(project: &Project, state: &RunState, kind: &str) -> PathBuf {
+    let session: String = state.session_id.as_deref().unwrap_or("none").chars().take(8).collect();
+    project.run_folder(&state.run_id).join(format!("iteration-{:04}-{session}.{kind}", state.iteration))
 }
 
 fn is_cancelled(project: &Project, run_id: &RunId) -> bool {

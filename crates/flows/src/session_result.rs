@@ -1,12 +1,14 @@
 //! What is known of a session that has ended, from the client's result or from the hooks' records.
 
 use chrono::{DateTime, Utc};
+use plimsoll_domain::cost::{Cost, CostBasis};
 use plimsoll_domain::limits::Quota;
 use plimsoll_domain::record::FailureEvidence;
 use plimsoll_domain::text::clip;
 use plimsoll_domain::{Ending, Exit, SessionRecord, Timestamp};
 use plimsoll_policy::reset_clock::{self, ResetClock};
 use plimsoll_policy::session_ending::session_ending;
+use plimsoll_policy::session_usage::SessionUsage;
 use plimsoll_protocol::event::StopFailure;
 use plimsoll_protocol::result::RunResult;
 use plimsoll_protocol::transcript::Line;
@@ -28,8 +30,10 @@ pub struct SessionResult {
     pub result_text: Option<String>,
     /// When the limit that ended it resets, RFC 3339 UTC.
     pub resets_at: Option<Timestamp>,
-    /// What it cost, US dollars.
-    pub cost_usd: f64,
+    /// What it cost; none while that is not known.
+    pub cost: Option<Cost>,
+    /// What the client's output shows of its usage; none if the output is not known.
+    pub output_usage: Option<SessionUsage>,
     /// What it used, in tokens as the client counts them.
     pub tokens: u64,
     /// The client's quotas, as reported in this session.
@@ -50,7 +54,8 @@ impl SessionResult {
             result_text: found.result.clone(),
             // As last resort: the client's words.
             resets_at: found.result.as_deref().and_then(|words| reset_in(words, at)),
-            cost_usd: found.total_cost_usd.unwrap_or(0.0),
+            cost: reported_cost(found),
+            output_usage: None,
             tokens: found.tokens(),
             quota: None,
             denied_tools: denied_tools(found),
@@ -110,6 +115,11 @@ fn last_message(transcript: &Path) -> Option<Line> {
     let is_message =
         |line: &Line| matches!(line.kind.as_deref(), Some("assistant" | "user")) && !line.is_sidechain;
     tail::last_lines(transcript, END).ok()?.into_iter().rfind(is_message)
+}
+
+fn reported_cost(result: &RunResult) -> Option<Cost> {
+    let usd = result.total_cost_usd.filter(|usd| usd.is_finite() && *usd >= 0.0)?;
+    Some(Cost { usd, basis: CostBasis::Reported })
 }
 
 fn denied_tools(result: &RunResult) -> Vec<String> {

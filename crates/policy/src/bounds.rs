@@ -1,5 +1,6 @@
 //! What the run may use: iterations, money, tokens, time, and the user's share of the client's quotas.
 
+use plimsoll_domain::cost::Cost;
 use plimsoll_domain::limits::{Limits, QuotaWindow};
 use plimsoll_domain::text::{counted, tokens};
 use plimsoll_domain::verdict::PauseKind;
@@ -29,29 +30,21 @@ pub fn spent(state: &RunState, now: &Timestamp) -> Option<Verdict> {
     None
 }
 
-/// What this many tokens cost at the price of others; none if there are none to compare with.
-pub fn estimated_usd(known_usd: f64, known_tokens: u64, tokens: u64) -> f64 {
-    if known_tokens == 0 { 0.0 } else { known_usd / known_tokens as f64 * tokens as f64 }
-}
-
-/// Counts what a session used on a day; answers with its price. A session that broke off has reported none: it is estimated by what the
-/// run's others have cost.
-pub fn add_session(state: &mut RunState, cost_usd: f64, tokens: u64, day: &str) -> f64 {
+/// Adds what a session used on a day.
+pub fn add_session(state: &mut RunState, cost: Cost, tokens: u64, day: &str) {
     let spent = &mut state.spent;
-    let is_unknown = cost_usd == 0.0 && tokens > 0;
-    let cost_usd = if is_unknown { estimated_usd(spent.cost_usd, spent.tokens, tokens) } else { cost_usd };
-    spent.cost_is_estimated |= is_unknown;
-    spent.cost_usd += cost_usd;
-    spent.cost_of_day.add(day, cost_usd);
-    spent.tokens += tokens;
-    cost_usd
+    spent.cost_usd += cost.usd;
+    spent.add_cost_basis(cost.basis);
+    spent.cost_of_day.add(day, cost);
+    spent.tokens = spent.tokens.saturating_add(tokens);
 }
 
 /// The money or the tokens that are used up, in words.
 fn budget(state: &RunState) -> Option<String> {
     let Limits { max_cost_usd, max_tokens, .. } = state.options.limits;
     if let Some(most) = max_cost_usd.filter(|most| state.spent.cost_usd >= *most) {
-        return Some(format!("${:.2} of ${most:.2} spent", state.spent.cost_usd));
+        let spent = state.spent.cost_basis().format_usd(state.spent.cost_usd);
+        return Some(format!("{spent} of ${most:.2} spent"));
     }
     let most = max_tokens.filter(|most| state.spent.tokens >= *most)?;
     Some(format!("{} of {} tokens used", tokens(state.spent.tokens), tokens(most)))
@@ -109,8 +102,8 @@ pub fn day(state: &RunState, now: &Timestamp) -> Option<Verdict> {
     if today.usd < most || *now >= today.ends_at {
         return None;
     }
-    let (usd, ends_at) = (today.usd, &today.ends_at);
-    let reason = format!("${usd:.2} of ${most:.2} a day spent by all runs together");
+    let (spent, ends_at) = (today.basis.format_usd(today.usd), &today.ends_at);
+    let reason = format!("{spent} of ${most:.2} a day spent by all runs together");
     if is_after_deadline(state, ends_at) {
         let reason = format!("{reason}; the day ends at {ends_at}, after the deadline");
         return Some(Verdict::Stop { status: Status::Deadline, reason });
@@ -121,7 +114,8 @@ pub fn day(state: &RunState, now: &Timestamp) -> Option<Verdict> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_domain::limits::{Quota, SpentToday};
+    use plimsoll_domain::cost::CostBasis;
+    use plimsoll_domain::limits::{DayCost, Quota, SpentToday};
     use plimsoll_domain::state::{RunOptions, Spent};
 
     const NOW: &str = "2026-01-07T05:00:00Z";
@@ -229,7 +223,7 @@ mod tests {
             let state = RunState {
                 options: RunOptions { limits, ..state().options },
                 spent: Spent {
-                    spent_today: Some(SpentToday { usd, ends_at: ends_at.into() }),
+                    spent_today: Some(SpentToday { usd, ends_at: ends_at.into(), ..SpentToday::default() }),
                     ..state().spent
                 },
                 ..state()
@@ -248,10 +242,34 @@ mod tests {
         for (usd, day, of_day) in
             [(1.0, "2026-01-07", "1.00"), (0.5, "2026-01-07", "1.50"), (2.0, "2026-01-08", "2.00")]
         {
-            add_session(&mut state, usd, 10, day);
-            assert_eq!(format!("{:.2}", state.spent.cost_of_day.on(day)), of_day);
+            add_session(&mut state, Cost { usd, basis: CostBasis::Reported }, 10, day);
+            assert_eq!(format!("{:.2}", state.spent.cost_of_day.on(day).usd), of_day);
         }
-        let (yesterday, all) = (state.spent.cost_of_day.on("2026-01-07"), state.spent.cost_usd);
+        let (yesterday, all) = (state.spent.cost_of_day.on("2026-01-07").usd, state.spent.cost_usd);
         assert_eq!(format!("{yesterday:.2} {all:.2}"), "0.00 3.50");
+    }
+
+    #[test]
+    fn an_estimated_session_reaches_the_bounds_and_the_reason_says_how_sure_it_is() {
+        for (basis, words) in [(CostBasis::Estimated, "about"), (CostBasis::AtMost, "at most")] {
+            let mut state = RunState::default();
+            state.options.max_iterations = 50;
+            state.options.limits.max_cost_usd = Some(0.3);
+            for usd in [0.2, 0.15] {
+                add_session(&mut state, Cost { usd, basis }, 10, "2026-01-07");
+            }
+            // A reported session makes the sum no surer.
+            add_session(&mut state, Cost { usd: 0.1, basis: CostBasis::Reported }, 10, "2026-01-07");
+            let marker = reached(&state, &Timestamp::from(NOW)).map(|verdict| verdict.marker().to_string());
+            assert_eq!(marker, Some(format!("RALPH_STOP|budget|{words} $0.45 of $0.30 spent")));
+            let DayCost { usd, basis: of_day, .. } = state.spent.cost_of_day.clone();
+            assert_eq!(of_day, basis);
+            state.options.limits = Limits { max_cost_per_day_usd: Some(0.4), ..Limits::default() };
+            let ends_at = Timestamp::from("2026-01-08T00:00:00Z");
+            state.spent.spent_today = Some(SpentToday { usd, basis, ends_at });
+            let paused = reached(&state, &Timestamp::from(NOW)).map(|verdict| verdict.marker().to_string());
+            let expected = format!("{words} $0.45 of $0.40 a day spent by all runs together");
+            assert!(paused.as_ref().is_some_and(|paused| paused.ends_with(&expected)), "{paused:?}");
+        }
     }
 }

@@ -303,7 +303,8 @@ fn moved(reached: &VerdictReached) -> Vec<String> {
     let error = reached.error.as_deref().and_then(said).map(|error| format!("Its error{same}: {error}."));
     let cost = reached.cost_usd.map(|cost| {
         let tokens = reached.tokens.map(|number| format!(", {} tokens", tokens(number)));
-        format!("So far: ${cost:.2}{}.", tokens.unwrap_or_default())
+        let cost = reached.cost_basis.format_usd(cost);
+        format!("So far: {cost}{}.", tokens.unwrap_or_default())
     });
     progress.into_iter().chain(error).chain(cost).collect()
 }

@@ -116,7 +116,7 @@ pub fn end(state: &RunState, clean: Clean<'_>) -> String {
     };
     let cost = match state.spent.cost_usd {
         0.0 => String::new(),
-        cost => format!(", {}${cost:.2}", if state.spent.cost_is_estimated { "about " } else { "" }),
+        cost => format!(", {}", state.spent.cost_basis().format_usd(cost)),
     };
     format!(
         "the run ended: {}{reason}. {}; {}{cost}, {} tokens.",

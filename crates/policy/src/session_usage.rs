@@ -6,7 +6,7 @@
 
 use crate::prices::{BilledTokens, Tariff};
 use crate::window::family_name;
-use plimsoll_domain::cost::{CostBasis, SessionCost};
+use plimsoll_domain::cost::{Cost, CostBasis};
 use plimsoll_protocol::billing::{BilledLine, BilledUsage, ReportedUsage};
 use std::collections::BTreeMap;
 
@@ -51,6 +51,11 @@ impl SessionUsage {
         }
     }
 
+    /// Returns true if the response is known.
+    pub fn has_response(&self, id: &str) -> bool {
+        self.responses.contains_key(id)
+    }
+
     /// Adds what another source knows; of a response that both know the other source counts.
     pub fn merge(&mut self, other: SessionUsage) {
         self.responses.extend(other.responses);
@@ -72,9 +77,9 @@ impl SessionUsage {
 
     /// Computes the cost: what the client reported, and for tokens that are missing in its account the list price. The account
     /// misses the response that was interrupted by SIGTERM, and everything after the last result of a killed session.
-    pub fn cost(&self) -> SessionCost {
+    pub fn cost(&self) -> Cost {
         let reported = self.reported.as_ref().and_then(|account| account.cost_usd).unwrap_or(0.0);
-        let mut cost = SessionCost { usd: reported, basis: CostBasis::Reported };
+        let mut cost = Cost { usd: reported, basis: CostBasis::Reported };
         for (tariff, tokens) in self.missing_in_account() {
             let basis = if tariff.is_known() { CostBasis::Estimated } else { CostBasis::AtMost };
             cost.usd += tariff.price(tokens);

@@ -74,12 +74,16 @@ fn head(step: &Step, request: &Request) -> Value {
 
 fn usage(step: &Step, request: &Request) -> Value {
     let input = if step.auto_usage { request.bytes() as u64 / 4 } else { step.input };
-    json!({
+    let mut usage = json!({
         "input_tokens": input,
         "cache_creation_input_tokens": step.cache_creation,
         "cache_read_input_tokens": step.cache_read,
         "output_tokens": step.output,
-    })
+    });
+    for (field, value) in &step.usage_fields {
+        usage[field] = value.clone();
+    }
+    usage
 }
 
 fn stop_reason(step: &Step) -> &str {

@@ -1,7 +1,7 @@
 //! One answer of the scripted model.
 
 use serde::{Deserialize, Deserializer};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ pub struct Step {
     pub(super) cache_read: u64,
     #[serde(rename = "out")]
     pub(super) output: u64,
+    /// Further fields of the usage, such as `speed`.
+    pub(super) usage_fields: Map<String, Value>,
     pub(super) auto_usage: bool,
     #[serde(rename = "stop")]
     pub(super) stop_reason: Option<String>,
@@ -82,6 +84,7 @@ impl Default for Step {
             cache_creation: 0,
             cache_read: 0,
             output: 50,
+            usage_fields: Map::new(),
             auto_usage: false,
             stop_reason: None,
             delay: Duration::ZERO,
@@ -140,6 +143,11 @@ impl Step {
     /// Reports these three kinds of input tokens.
     pub fn usage_parts(self, input: u64, cache_creation: u64, cache_read: u64) -> Step {
         Step { input, cache_creation, cache_read, auto_usage: false, ..self }
+    }
+
+    /// Adds fields to the reported usage, or replaces them: `{"speed": "fast"}`.
+    pub fn usage_fields(self, fields: &Value) -> Step {
+        Step { usage_fields: fields.as_object().cloned().unwrap_or_default(), ..self }
     }
 
     /// The size of its text and calls.

@@ -4,7 +4,7 @@ use crate::layout::below;
 use crate::{Project, StoreError, disk, environment, ledger, sessions};
 use plimsoll_domain::record::ClientSettings;
 use plimsoll_domain::settings::authority::{self, Ignored};
-use plimsoll_domain::{RunId, Settings};
+use plimsoll_domain::{RunId, SessionId, Settings};
 use plimsoll_protocol::client_settings::CompactionKeys;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -192,6 +192,17 @@ pub fn client_folder() -> Option<PathBuf> {
     environment::variable("CLAUDE_CONFIG_DIR")
         .map(PathBuf::from)
         .or_else(|| environment::home().map(|home| home.join(".claude")))
+}
+
+/// Finds the transcript of a session in the client's own folder: there is a folder for each project, named by rules of the client.
+pub fn client_transcript(session_id: &SessionId) -> Option<PathBuf> {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    if session_id.is_empty() || !session_id.chars().all(is_plain) {
+        return None;
+    }
+    let projects = client_folder()?.join("projects");
+    let names = disk::names(&projects).into_iter();
+    names.map(|name| projects.join(name).join(format!("{session_id}.jsonl"))).find(|path| disk::exists(path))
 }
 
 /// The file in which the client keeps what it remembers, and some settings: beside its folder, or in a folder of the

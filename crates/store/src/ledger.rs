@@ -4,6 +4,7 @@
 //! (`plimsoll_domain::authority`).
 
 use crate::{Durability, Project, StoreError, disk, environment, sessions, unreadable};
+use plimsoll_domain::cost::Cost;
 use plimsoll_domain::format::Format;
 use plimsoll_domain::limits::DayCost;
 use plimsoll_domain::{RunId, RunState, Status, Timestamp};
@@ -136,13 +137,13 @@ struct CostOfDay {
 
 /// What the runs of this user, in all projects, have spent on a day (as [`crate::clock::day`] names it), without one of them. A
 /// ledger that cannot be read counts for nothing.
-pub fn spent_on(project: &Project, day: &str, but: &RunId) -> f64 {
-    let Some(runs) = all_records(project) else { return 0.0 };
+pub fn spent_on(project: &Project, day: &str, but: &RunId) -> Cost {
+    let Some(runs) = all_records(project) else { return Cost::default() };
     // What was not written for two days holds nothing of this one, wherever the clock was set to.
     let is_recent = |path: &PathBuf| disk::age(path).is_none_or(|age| age < Duration::from_secs(2 * 86_400));
     let others = disk::names(&runs).into_iter().filter(|name| name != but.as_str());
     let ledgers = others.map(|name| runs.join(name).join(LEDGER)).filter(is_recent);
-    let cost = |path: PathBuf| -> Option<f64> {
+    let cost = |path: PathBuf| -> Option<Cost> {
         let ledger: CostOfDay = serde_json::from_slice(&disk::read(&path).ok()??).ok()?;
         Some(ledger.cost_of_day.on(day))
     };

@@ -838,7 +838,8 @@ mod tests {
         let before = disk::read(project.state()).unwrap().unwrap();
         let spend = || {
             let change = |state: &mut RunState| {
-                state.spent.cost_of_day = DayCost { day: "2026-01-07".to_owned(), usd: 0.5 };
+                state.spent.cost_of_day =
+                    DayCost { day: "2026-01-07".to_owned(), usd: 0.5, ..DayCost::default() };
                 state.iteration += 1;
             };
             update(&project, Some(&"r1".into()), Durability::Lazy, change).unwrap().unwrap();

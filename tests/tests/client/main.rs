@@ -12,6 +12,7 @@ mod guarded;
 mod labels;
 mod ordinary_session;
 mod plugin;
+mod prices;
 mod replay;
 mod sandbox;
 mod trial;

@@ -16,6 +16,7 @@ mod git_and_locks;
 mod guard;
 mod handover;
 mod hostile_agent;
+mod interrupted_cost;
 mod kills;
 mod landing;
 mod limits;

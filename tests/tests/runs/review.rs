@@ -286,13 +286,17 @@ fn a_review_that_meets_a_limit_pauses_the_run_and_is_asked_again() {
     assert_eq!((cents(&state["review_cost_usd"]), cents(&state["cost_usd"])), (2, 3));
 }
 
+/// A reviewing session has used four cents so far: 10,000 tokens by opus-5-5.
+const USES: &str = r#"begin; echo '{"type":"assistant","message":{"id":"m1","model":"claude-opus-5-5","usage":{"input_tokens":10000}}}'"#;
+
 #[test]
 fn a_kill_asks_no_review_twice_that_answers_and_two_interrupts_end_it() {
-    for (review, reviewers) in [
-        ("begin; kill -9 $parent; sleep 1; reviews 'VERDICT: pass'\n", 1),
-        ("begin; kill -9 $parent; kill -9 $$\n", 2),
+    for (review, reviewers, paid) in [
+        ("begin; kill -9 $parent; sleep 1; reviews 'VERDICT: pass'\n".to_owned(), 1, 1),
+        // The one that is killed has told no price.
+        (format!("{USES}; kill -9 $parent; kill -9 $$\n"), 2, 5),
     ] {
-        let world = reviewed(ONE, &[review]);
+        let world = reviewed(ONE, &[&review]);
         let killed = staged(&world, &[&promises()], &["--review", "item"]);
         assert_eq!(killed.code, None, "{killed:?}");
         let resumed = resume(&world, &["--no-wait"]);
@@ -301,9 +305,10 @@ fn a_kill_asks_no_review_twice_that_answers_and_two_interrupts_end_it() {
         let journal = journal(&world);
         assert_eq!((events(&journal, "reviewed").len(), markers(&journal).len()), (1, 1), "{journal:#?}");
         assert_eq!(world.json(STATE)["review_count"], 1);
+        assert_eq!(cents(&world.json(STATE)["review_cost_usd"]), paid, "{review}");
     }
 
-    let world = reviewed(ONE, &["begin; touch ~/mark; sleep 60\n"]);
+    let world = reviewed(ONE, &[&format!("{USES}; touch ~/mark; sleep 60\n")]);
     let client = stand_in(&world, &[&promises()]);
     let ours = ["run", "--objective", "Do the plan.", "--review", "item", "--client", &client];
     let mut run = world.plimsoll(&ours).spawn();
@@ -315,6 +320,8 @@ fn a_kill_asks_no_review_twice_that_answers_and_two_interrupts_end_it() {
     let finished = run.wait(Duration::from_secs(20));
     assert_eq!(finished.code, Some(130), "{finished:?}");
     assert_eq!(world.read("fix_plan.md"), ONE.replace("[ ]", "[x]"), "nothing is decided yet");
+    let state = world.json(STATE);
+    assert_eq!((cents(&state["review_cost_usd"]), &state["cost_is_reckoned"]), (4, &json!(true)));
     let resumed = resume(&world, &["--no-wait"]);
     assert_eq!((resumed.code, count(&world, "reviewed")), (Some(0), 2), "{resumed:?}");
 }

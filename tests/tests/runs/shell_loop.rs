@@ -7,6 +7,7 @@ use plimsoll_tests::{
     ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, ralph_loop, start, start_real,
     subscribed, usage_limit, world,
 };
+use serde_json::{Value, json};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 #[test]
@@ -78,7 +79,7 @@ fn a_result_that_comes_through_a_pipe_at_the_end_of_a_long_session_is_waited_for
     assert_eq!(model.main_requests().len(), 6);
     let journal = journal(&world);
     let verdicts = events(&journal, "verdict");
-    let cost = |verdict: &&serde_json::Value| verdict["cost_usd"].as_f64().expect("a cost");
+    let cost = |verdict: &&Value| verdict["cost_usd"].as_f64().expect("a cost");
     let costs: Vec<f64> = verdicts.iter().map(cost).collect();
     assert!(costs[0] > 0.0 && costs[1] > costs[0] && costs[2] > costs[1], "{costs:?}");
 }
@@ -189,14 +190,14 @@ fn the_bounds_of_cost_and_tokens_end_the_script_loop() {
         assert!(stop.starts_with(marker), "{finished:?}");
         assert!(finished.stderr.contains("Item one is done."), "the answer is shown: {finished:?}");
         assert_eq!(model.main_requests().len(), 2, "one session: {finished:?}");
-        let told = "plimsoll: --max-cost is measured only when the result object is piped to plimsoll gate: claude -p --output-format json";
+        let told = "plimsoll: --max-cost is exact only if the result object is piped to plimsoll gate, else estimated at list prices: claude -p --output-format json";
         assert_eq!(finished.stderr.contains(told), bound[0] == "--max-cost", "{}", finished.stderr);
         assert!(!finished.stderr.contains("is unknown"), "{}", finished.stderr);
     }
 }
 
 #[test]
-fn without_a_result_tokens_come_from_the_transcript_and_the_unknown_cost_is_said() {
+fn without_a_result_tokens_come_from_the_transcript_and_the_cost_is_estimated() {
     let mut world = world(ITEMS);
     let _model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
     world.plimsoll(&["init", "--local"]).run().expect_success();
@@ -222,12 +223,33 @@ fn without_a_result_tokens_come_from_the_transcript_and_the_unknown_cost_is_said
     // Two sessions of two responses with 30k and 31k tokens.
     assert_eq!(verdicts.len(), 2, "{verdicts:?}");
     assert!(verdicts[1].starts_with("RALPH_STOP|budget|122"), "{verdicts:?}");
-    assert!(finished.stderr.contains("the cost of this session is unknown"), "{}", finished.stderr);
+    assert!(!finished.stderr.contains("is unknown"), "{}", finished.stderr);
     let journal = journal(&world);
-    assert!(
-        events(&journal, "verdict").iter().all(|verdict| verdict["cost_unknown"] == true),
-        "{journal:#?}"
-    );
+    for (verdict, usd) in events(&journal, "verdict").into_iter().zip([0.014276, 0.028552]) {
+        // 20 input tokens, 60,980 from the cache and 100 output tokens a session, by opus-5-5.
+        let cost = verdict["cost_usd"].as_f64().expect("a cost");
+        assert!((cost - usd).abs() < 1e-9, "{verdict}");
+        assert_eq!((&verdict["cost_basis"], &verdict["cost_unknown"]), (&json!("estimated"), &Value::Null));
+    }
+    let status = world.plimsoll(&["status"]).run().stdout;
+    assert!(status.contains("about $0.03 of $5.00"), "{status}");
+}
+
+#[test]
+fn a_session_of_which_nothing_is_left_has_an_unknown_cost_and_the_gate_says_so() {
+    let mut world = world(ITEMS);
+    let _model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    world.plimsoll(&["init", "--local"]).run().expect_success();
+    let script = "eval \"$(plimsoll start --objective 'Do the plan.' --max-cost 5)\"
+        claude -p --output-format text --model opus --allowedTools Bash < PROMPT.md > said.txt
+        rm -rf \"$HOME/.claude/projects\" .claude/plimsoll/turns
+        plimsoll gate < /dev/null";
+    let finished = bash(&world, script);
+    assert!(finished.stderr.contains("the cost of this session is unknown"), "{finished:?}");
+    let journal = journal(&world);
+    assert_eq!(events(&journal, "verdict").last().expect("a verdict")["cost_unknown"], true, "{journal:#?}");
+    let status = world.plimsoll(&["status"]).run().stdout;
+    assert!(status.contains("about $0.00 of $5.00"), "the sum lacks something: {status}");
 }
 
 #[test]

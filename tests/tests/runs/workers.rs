@@ -7,10 +7,10 @@ use plimsoll_testkit::story::Turn;
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::{Finished, Running, World};
 use plimsoll_tests::{
-    events, journal, play_real, side_by_side, start, start_real, start_real_in, subscribed, usage_limit,
-    world,
+    events, journal, play, play_real, side_by_side, start, start_real, start_real_in, subscribed,
+    usage_limit, world,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -718,6 +718,35 @@ fn a_run_whose_workers_have_spent_everything_between_them_ends() {
     assert!(finished.stdout.contains("has used its share of the budget"), "{finished:?}");
     assert_eq!(world.json(STATE)["status"], "budget", "{finished:?}");
     assert!(!model.main_requests().is_empty());
+}
+
+#[test]
+fn sessions_of_workers_that_are_killed_count_in_the_budget() {
+    let mut world = world(TWO);
+    let _model = play(&mut world, |turn| {
+        let step = match turn.step {
+            0 => Step::bash("echo part >> part.txt"),
+            _ => Step::bash("sleep 0.5; kill -9 $PPID"),
+        };
+        step.usage_parts(10_000, 0, 0).output_tokens(0)
+    });
+    // Eight cents a session; each worker may spend half of the budget.
+    let line = ["run", "--objective", "Do the plan.", "--workers", "2", "--no-wait", "--max-cost", "0.30"];
+    // With a budget of its own the client does not end the session that passes ours.
+    let client = ["--", "--model", "opus", "--allowedTools", "Bash", "--max-budget-usd", "5"];
+    let finished = world.plimsoll(&[&line[..], &client[..]].concat()).timeout(LIMIT).run();
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    let state = world.json(STATE);
+    assert_eq!(
+        (&state["status"], &state["cost_is_reckoned"]),
+        (&json!("budget"), &json!(true)),
+        "{finished:?}"
+    );
+    let cost = state["cost_usd"].as_f64().expect("a cost");
+    assert!((0.2999..0.41).contains(&cost), "{cost}");
+    assert!(finished.stdout.contains("about $0."), "{finished:?}");
+    let status = world.plimsoll(&["status"]).run().stdout;
+    assert!(status.contains(&format!("about ${cost:.2} of $0.30")), "{status}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use plimsoll_domain::taken_back::TakenBack;
 use plimsoll_domain::text::one_line;
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{Ending, Exit, RunState, SessionRecord, Timestamp, Verdict};
-use plimsoll_flows::context::spent;
+use plimsoll_flows::context::session_usage::complete_cost;
 use plimsoll_flows::hooks::answer;
 use plimsoll_flows::hooks::stop::stop_gate;
 use plimsoll_flows::run::finish::{self, Finished, not_run_words};
@@ -42,7 +42,7 @@ const MIDDLE: f64 = 0.5;
 /// `plimsoll start` says it beforehand.
 pub(crate) const PIPE_THE_RESULT: &str =
     "claude -p --output-format json --allowedTools Bash < PROMPT.md | plimsoll gate --wait";
-const COST_UNKNOWN: &str = "the cost of this session is unknown, so it counts neither for --max-cost nor for --max-cost-per-day: pipe the result object to the gate (`claude -p --output-format json … | plimsoll gate`)";
+const COST_UNKNOWN: &str = "the cost of this session is unknown, because there is neither a result object nor a transcript nor a turn log: it counts neither for --max-cost nor for --max-cost-per-day. Pipe the result object to the gate (`claude -p --output-format json … | plimsoll gate`)";
 
 const EXAMPLES: &str = "\
 Example, a loop of your own:
@@ -52,9 +52,9 @@ Example, a loop of your own:
     [ $? -eq 1 ] || break
   done
 
-The result object on standard input is the best evidence, and the only source of the cost (--max-cost, --max-cost-per-day). Without it the
-gate uses the hooks' records and adds up the tokens from the transcript. One marker line is printed; the session's answer
-goes to standard error.
+The result object on standard input is the best evidence, and has the cost as Claude Code computed it. Without it the gate uses the
+hooks' records, adds up the tokens from the transcript, and estimates the cost at list prices. One marker line is printed; the session's
+answer goes to standard error.
 
 While the planned session is unfinished, the gate reads a pipe to its end, however long that takes. It gives up 5 minutes
 after it began if no session begins, after 3 hours without a sign of the session, and 5 seconds after the session has
@@ -130,7 +130,7 @@ fn judge(project: &Project, result: Option<&[u8]>) -> Result<Option<Verdict>, pl
             let at = record.end.ended_at.as_ref().and_then(clock::moment);
             SessionResult::of_result(Some(&result), Exit::default(), at)
         }
-        _ => by_record(&state, &settled(project, record)),
+        _ => by_record(project, &state, &settled(project, record)),
     };
     let finished = finish::finish(project, &settings, &state.run_id, &ended)?;
     if let Some(Finished { verify, taken_back, not_run, .. }) = &finished {
@@ -193,13 +193,13 @@ fn with_failure(mut record: SessionRecord) -> SessionRecord {
     record
 }
 
-fn by_record(state: &RunState, record: &SessionRecord) -> SessionResult {
+fn by_record(project: &Project, state: &RunState, record: &SessionRecord) -> SessionResult {
     if state.iteration_record.phase == Phase::Planned {
         let words = "our hooks did not run in this session: is PLIMSOLL_RUN_ID exported, and are the hooks installed (`plimsoll init`)?";
         return SessionResult { ending: Ending::Fatal(words.to_owned()), ..SessionResult::default() };
     }
-    let transcript = record.start.transcript_path.as_deref().map(Path::new);
-    SessionResult { tokens: transcript.map_or(0, spent::in_session), ..SessionResult::by_record(record) }
+    let session_id = state.session_id.clone().unwrap_or_default();
+    complete_cost(project, &session_id, record, SessionResult::by_record(record))
 }
 
 fn apply(project: &Project, verdict: &Verdict, wait: bool) -> ExitCode {

@@ -70,7 +70,7 @@ pub(crate) struct TaskArguments {
     /// in a row fail to give the promise as asked, passing --verify commands complete the run [with --resume: =false switches it off]
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     strict_promise: Option<bool>,
-    /// End when this many US dollars are spent, as reported by Claude Code
+    /// End when this many US dollars are spent, as reported by Claude Code, else estimated
     #[arg(long, value_name = "USD", value_parser = value_parsers::dollars)]
     max_cost: Option<f64>,
     /// Wait for the next day when all your runs together have spent this many US dollars today
@@ -374,7 +374,7 @@ fn say_what_cost_needs(state: &RunState) {
     let of_day = limits.max_cost_per_day_usd.map(|_| "--max-cost-per-day");
     if let Some(option) = limits.max_cost_usd.map(|_| "--max-cost").or(of_day) {
         say_error(&format!(
-            "{option} is measured only when the result object is piped to plimsoll gate: {PIPE_THE_RESULT}"
+            "{option} is exact only if the result object is piped to plimsoll gate, else estimated at list prices: {PIPE_THE_RESULT}"
         ));
     }
 }

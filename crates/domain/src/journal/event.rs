@@ -3,6 +3,7 @@
 
 use super::workers::{Landed, SentBack, WorkerBegan, WorkerEnded};
 use crate::breaker::BreakerCause;
+use crate::cost::CostBasis;
 use crate::level::{Level, Thresholds};
 use crate::marker::Marker;
 use crate::reading::Reading;
@@ -461,10 +462,13 @@ pub struct VerdictReached {
     /// US dollars that the run has cost so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
+    /// How far that can be relied on.
+    #[serde(default, skip_serializing_if = "CostBasis::is_reported")]
+    pub cost_basis: CostBasis,
     /// Tokens that the run has used so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// True if the session used tokens whose price is not known.
+    /// True if nothing is known of the session's cost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cost_unknown: bool,
 }
@@ -485,6 +489,7 @@ impl VerdictReached {
             no_change_count: None,
             same_errors: None,
             cost_usd: None,
+            cost_basis: CostBasis::Reported,
             tokens: None,
             cost_unknown: false,
         }

@@ -1,6 +1,7 @@
 //! The facts of a parallel run's events.
 
 use crate::RunId;
+use crate::cost::CostBasis;
 use serde::{Deserialize, Serialize};
 
 /// A worker begins.
@@ -34,6 +35,9 @@ pub struct WorkerEnded {
     pub how: String,
     /// What the item has cost so far.
     pub cost_usd: f64,
+    /// How far that can be relied on.
+    #[serde(skip_serializing_if = "CostBasis::is_reported")]
+    pub cost_basis: CostBasis,
     /// How many sessions it took so far.
     pub sessions: u32,
     /// The item's run, whose records have its sessions; none if it has left no state.

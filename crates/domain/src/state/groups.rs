@@ -3,6 +3,7 @@
 
 use super::{Commit, VerifyEach};
 use crate::breaker::Breaker;
+use crate::cost::CostBasis;
 use crate::item_check::ItemCheck;
 use crate::limits::{DayCost, Limits, Quota, SpentToday};
 use crate::promise::PromiseWord;
@@ -168,11 +169,13 @@ pub struct Outcomes {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spent {
-    /// US dollars spent by all sessions, as the client reckons them.
+    /// US dollars spent by all sessions, as reported by the client; estimated for sessions that ended without a report.
     pub cost_usd: f64,
-    /// True when a session broke off without a price, so that the cost is estimated in part, or more than known.
+    /// True if a session ended without a report of its cost. Read [`Spent::cost_basis`] instead.
     #[serde(rename = "cost_is_reckoned")]
     pub cost_is_estimated: bool,
+    /// True if such a session used a model without a known price.
+    pub cost_is_at_most: bool,
     /// Tokens of all sessions, as the client counts them: input, output, cache written and cache read.
     pub tokens: u64,
     /// Seconds spent in verify commands.
@@ -191,6 +194,23 @@ pub struct Spent {
     pub spent_today: Option<SpentToday>,
     /// The client's own quotas, as it last told them.
     pub quota: Quota,
+}
+
+impl Spent {
+    /// Returns how far the cost can be relied on.
+    pub fn cost_basis(&self) -> CostBasis {
+        match (self.cost_is_at_most, self.cost_is_estimated) {
+            (true, _) => CostBasis::AtMost,
+            (false, true) => CostBasis::Estimated,
+            (false, false) => CostBasis::Reported,
+        }
+    }
+
+    /// Notes that a part of the cost has this basis.
+    pub fn add_cost_basis(&mut self, basis: CostBasis) {
+        self.cost_is_estimated |= !basis.is_reported();
+        self.cost_is_at_most |= basis == CostBasis::AtMost;
+    }
 }
 
 fn is_none_of_a_day(cost: &DayCost) -> bool {

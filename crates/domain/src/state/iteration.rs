@@ -21,7 +21,7 @@ pub struct HistoryEntry {
     pub items: u32,
     /// What stayed with its subagents.
     pub delegated: SubagentUsage,
-    /// US dollars, as reported by the client.
+    /// US dollars, as reported by the client, else estimated.
     pub cost_usd: f64,
     /// From its start to its end.
     pub seconds: u64,
@@ -91,8 +91,10 @@ pub struct IterationRecord {
     pub resuming: bool,
     /// True once SessionStart has spoken: our hooks run in it.
     pub hooks_seen: bool,
-    /// US dollars, as reported by the client.
+    /// US dollars, as reported by the client, else estimated.
     pub cost_usd: f64,
+    /// True if neither the client nor its transcript nor the turn log says what it used.
+    pub is_cost_unknown: bool,
     /// Tokens, as the client counts them.
     pub tokens: u64,
     /// When the limit that ended it resets, RFC 3339 UTC.

@@ -1,17 +1,21 @@
 //! What all runs of the user spend on a day: added up from their ledgers.
 
+use crate::session_result::SessionResult;
+use plimsoll_domain::cost::{Cost, CostBasis};
 use plimsoll_domain::limits::SpentToday;
 use plimsoll_domain::{RunState, Verdict};
 use plimsoll_policy::bounds;
 use plimsoll_store::{Project, clock, ledger};
 
-/// Counts what a session used, in the run's limits and in that of the day; answers with its price.
-pub(super) fn add_session(project: &Project, state: &mut RunState, cost_usd: f64, tokens: u64) -> f64 {
-    let cost_usd = bounds::add_session(state, cost_usd, tokens, &clock::day(clock::now()));
+/// Adds what a session used to the run's limits and to that of the day. Returns its cost; a session of which nothing is known makes the
+/// sum uncertain.
+pub(super) fn add_session(project: &Project, state: &mut RunState, ended: &SessionResult) -> f64 {
+    let cost = ended.cost.unwrap_or(Cost { usd: 0.0, basis: CostBasis::Estimated });
+    bounds::add_session(state, cost, ended.tokens, &clock::day(clock::now()));
     if state.options.limits.max_cost_per_day_usd.is_some() {
         state.spent.spent_today = Some(spent_today(project, state));
     }
-    cost_usd
+    cost.usd
 }
 
 /// What all runs have spent today, this one among them.
@@ -19,8 +23,8 @@ pub(crate) fn spent_today(project: &Project, state: &RunState) -> SpentToday {
     let now = clock::now();
     let day = clock::day(now);
     let others = ledger::spent_on(project, &day, &state.run_id);
-    let usd = others + state.spent.cost_of_day.on(&day);
-    SpentToday { usd, ends_at: clock::stamp(clock::end_of_day(now)) }
+    let Cost { usd, basis } = others + state.spent.cost_of_day.on(&day);
+    SpentToday { usd, basis, ends_at: clock::stamp(clock::end_of_day(now)) }
 }
 
 /// What may still be spent today; none without a limit for that.

@@ -281,7 +281,7 @@ pub(super) fn pause(project: &Project, run_id: &RunId) -> Result<Option<Verdict>
 
 /// Records how the session ended and what it used, once: the phase says whether that was done. From here on a kill
 /// leaves an iteration that has ended and waits to be judged.
-fn record_end(
+pub(super) fn record_end(
     project: &Project,
     run_id: &RunId,
     ended: &SessionResult,
@@ -297,8 +297,8 @@ fn record_end(
             record.api_trouble = None;
             record.tokens = ended.tokens;
             // In the same write as the phase: after a kill nothing of the money, the tokens or the quota counts twice.
-            let cost_usd = day::add_session(project, state, ended.cost_usd, ended.tokens);
-            state.iteration_record.cost_usd = cost_usd;
+            state.iteration_record.cost_usd = day::add_session(project, state, ended);
+            state.iteration_record.is_cost_unknown = ended.cost.is_none();
             for tool in &ended.denied_tools {
                 if !state.outcomes.denied_tools.contains(tool) {
                     state.outcomes.denied_tools.push(tool.clone());
@@ -461,6 +461,7 @@ fn note_verdict(
         no_change_count: Some(state.outcomes.no_change_count),
         same_errors: Some(state.outcomes.error_hashes.len()),
         cost_usd: Some(state.spent.cost_usd),
+        cost_basis: state.spent.cost_basis(),
         tokens: Some(state.spent.tokens),
         cost_unknown: state.cost_is_unknown(),
         ..VerdictReached::of(verdict)

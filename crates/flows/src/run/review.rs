@@ -204,7 +204,7 @@ impl Reviewing<'_, '_> {
 
 /// Counts what a reviewing session used in the run's limits, and apart; answers with its price.
 fn count(project: &Project, state: &mut RunState, result: &SessionResult) -> f64 {
-    let cost_usd = day::add_session(project, state, result.cost_usd, result.tokens);
+    let cost_usd = day::add_session(project, state, result);
     let spent = &mut state.spent;
     spent.review_cost_usd += cost_usd;
     spent.review_tokens += result.tokens;

@@ -6,6 +6,7 @@ use plimsoll_domain::Exit;
 use plimsoll_domain::limits::{Quota, QuotaWindow};
 use plimsoll_domain::state::ApiTrouble;
 use plimsoll_domain::text::{clip, one_line};
+use plimsoll_policy::session_usage::SessionUsage;
 use plimsoll_policy::silence::{Silence, Timeouts, too_long};
 use plimsoll_protocol::rate_limit::RateLimit;
 use plimsoll_protocol::result::RunResult;
@@ -13,7 +14,6 @@ use plimsoll_protocol::stream::StreamLine;
 use plimsoll_protocol::transcript::{Block, Message};
 use plimsoll_store::clock;
 use plimsoll_store::disk::Growing;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -42,8 +42,8 @@ pub(super) struct StreamReader {
     quota: Option<Quota>,
     /// When the limit resets that the client has run into, in seconds since 1970.
     rejected_until: Option<u64>,
-    /// Tokens of each message, for a session that ends without a result.
-    spent: BTreeMap<String, u64>,
+    /// For a session that ends without a result.
+    usage: SessionUsage,
     /// Calls without a result yet, those of subagents too: the id, and the tool with what it was asked.
     running: Vec<(String, String)>,
     /// Why the client retries, until the API answers.
@@ -68,7 +68,7 @@ impl StreamReader {
             heard: Duration::ZERO,
             quota: None,
             rejected_until: None,
-            spent: BTreeMap::new(),
+            usage: SessionUsage::default(),
             running: Vec::new(),
             api_trouble: None,
             hooks_seen: false,
@@ -97,7 +97,12 @@ impl StreamReader {
         self.torn.extend(bytes);
         let whole = self.torn.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         let lines: Vec<u8> = self.torn.drain(..whole).collect();
-        lines.split(|byte| *byte == b'\n').flat_map(|line| self.hear(StreamLine::parse(line))).collect()
+        let mut progress = Vec::new();
+        for line in lines.split(|byte| *byte == b'\n') {
+            self.usage.read_line(line);
+            progress.extend(self.hear(StreamLine::parse(line)));
+        }
+        progress
     }
 
     fn hear(&mut self, line: StreamLine) -> Vec<Progress<'static>> {
@@ -115,7 +120,6 @@ impl StreamReader {
             }
             StreamLine::Assistant { message, in_subagent } => {
                 self.api_trouble = None;
-                self.note_spent(&message);
                 self.running.extend(calls(&message));
                 if in_subagent { Vec::new() } else { tools(&message) }
             }
@@ -156,22 +160,20 @@ impl StreamReader {
         self.api_trouble.as_ref()
     }
 
-    fn note_spent(&mut self, message: &Message) {
-        let Some(usage) = &message.usage else { return };
-        let tokens = usage.input() + usage.output_tokens.unwrap_or(0);
-        // Each message id counts once, however many lines bring it.
-        self.spent.insert(message.id.clone().unwrap_or_default(), tokens);
-    }
-
     /// The session's result, from the stream and the exit. Its time is that of the last output, even if the stream is read
     /// only now.
     pub(super) fn ended(&self, exit: Exit) -> SessionResult {
         let at = self.stream.as_ref().and_then(Growing::grew_at);
         let of_result = SessionResult::of_result(self.result.as_ref(), exit, at);
         let of_event = self.rejected_until.and_then(clock::at).map(clock::stamp);
-        let tokens = if of_result.tokens > 0 { of_result.tokens } else { self.spent.values().sum() };
+        // A session that went on after its result has used more than that says.
+        let cost = of_result.cost.filter(|_| self.quiet_since.is_some());
+        let is_counted = cost.is_some() && of_result.tokens > 0;
+        let tokens = if is_counted { of_result.tokens } else { self.usage.tokens() };
         SessionResult {
             resets_at: of_event.or(of_result.resets_at),
+            cost,
+            output_usage: Some(self.usage.clone()),
             tokens,
             quota: self.quota.clone(),
             ..of_result
@@ -315,5 +317,31 @@ mod tests {
         assert_eq!(awake.since(Duration::from_secs(1)), Duration::from_secs(4));
         awake.add(Duration::from_secs(8 * 3600));
         assert_eq!(awake.since(Duration::from_secs(1)), Duration::from_secs(4) + LONGEST_LOOK);
+    }
+
+    #[test]
+    fn a_result_has_the_cost_unless_the_session_went_on_after_it() {
+        const RESULT: &str =
+            r#"{"type":"result","total_cost_usd":0.5,"modelUsage":{"claude-opus-5-5":{"inputTokens":100}}}"#;
+        let response = |id: &str| {
+            format!(
+                r#"{{"type":"assistant","message":{{"id":"{id}","model":"claude-opus-5-5","usage":{{"input_tokens":100}}}}}}"#
+            )
+        };
+        let ended = |lines: &[String]| {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("output.jsonl");
+            let text = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+            plimsoll_store::disk::replace(&path, text.as_bytes(), plimsoll_store::Durability::Lazy).unwrap();
+            let mut reader = StreamReader::new(path, "2.1.329");
+            reader.read_on();
+            let ended = reader.ended(Exit::default());
+            (ended.cost.map(|cost| cost.usd), ended.tokens, ended.output_usage.map(|usage| usage.cost().usd))
+        };
+        let finished = [response("m1"), RESULT.to_owned()];
+        assert_eq!(ended(&finished), (Some(0.5), 100, Some(0.5)));
+        let went_on = [response("m1"), RESULT.to_owned(), response("m2")];
+        assert_eq!(ended(&went_on), (None, 200, Some(0.5 + 100.0 * 4.0 / 1e6)));
+        assert_eq!(ended(&[response("m1")]), (None, 100, Some(100.0 * 4.0 / 1e6)));
     }
 }

@@ -141,6 +141,7 @@ pub(super) fn show(project: &Project, run: &RunState, table: &Table) -> Result<(
         let used = now.used();
         (state.spent.cost_usd, state.spent.tokens, state.iteration) =
             (used.cost_usd, used.tokens, used.sessions);
+        state.spent.add_cost_basis(used.cost_basis);
     })?;
     Ok(())
 }

@@ -219,7 +219,12 @@ pub(super) fn run_id(project: &Project, earlier_run: &str) -> Option<RunId> {
 /// What an item's run has used, and how full its session is.
 pub(super) fn used(project: &Project, earlier_run: &str) -> Used {
     let state = present(project, earlier_run).unwrap_or_default();
-    Used { cost_usd: state.spent.cost_usd, tokens: state.spent.tokens, sessions: state.iteration }
+    Used {
+        cost_usd: state.spent.cost_usd,
+        cost_basis: state.spent.cost_basis(),
+        tokens: state.spent.tokens,
+        sessions: state.iteration,
+    }
 }
 
 /// True if an item's run has come to an end that it keeps.

@@ -69,7 +69,7 @@ fn item(now: &Workers, place: usize) -> String {
 fn at_work(now: &Workers, place: usize, percent: Option<u64>) -> String {
     let used = now.works[place].now;
     let percent = percent.map_or(String::new(), |percent| format!(", {percent}%"));
-    format!("session {}{percent}, ${:.2}", used.sessions.max(1), used.cost_usd)
+    format!("session {}{percent}, {}", used.sessions.max(1), used.cost_basis.format_usd(used.cost_usd))
 }
 
 fn whole(now: &Workers, is_merging: bool) -> String {
@@ -86,9 +86,9 @@ fn whole(now: &Workers, is_merging: bool) -> String {
     let aside = if aside > 0 { format!(", {aside} set aside") } else { String::new() };
     let used = now.used();
     format!(
-        "{merged}/{} items merged{queue}{aside}  {}  ${:.2}",
+        "{merged}/{} items merged{queue}{aside}  {}  {}",
         now.board.items.len(),
         counted(used.sessions as usize, "session"),
-        used.cost_usd
+        used.cost_basis.format_usd(used.cost_usd)
     )
 }

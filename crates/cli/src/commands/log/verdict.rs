@@ -90,5 +90,6 @@ fn trouble(reached: &VerdictReached) -> String {
 }
 
 fn cost(reached: &VerdictReached) -> String {
-    reached.cost_usd.map(|cost| format!(" (${cost:.2} so far)")).unwrap_or_default()
+    let cost = reached.cost_usd.map(|cost| reached.cost_basis.format_usd(cost));
+    cost.map(|cost| format!(" ({cost} so far)")).unwrap_or_default()
 }

@@ -2,6 +2,7 @@
 
 use crate::render::redact::RedactedText;
 use chrono::{DateTime, Utc};
+use plimsoll_domain::cost::CostBasis;
 use plimsoll_domain::subagent_usage::SubagentUsage;
 use plimsoll_domain::{Ending, SessionId, Status};
 
@@ -215,7 +216,7 @@ pub(crate) struct Levels {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Cost {
     pub(crate) usd: f64,
-    pub(crate) is_estimated: bool,
+    pub(crate) basis: CostBasis,
     pub(crate) max_usd: Option<f64>,
     /// How many reviews there were, and what of the cost was for them.
     pub(crate) reviews: u32,

@@ -123,7 +123,7 @@ fn scene<'a>(project: &Project, chosen: &'a Chosen) -> Scene<'a> {
 fn cost(state: &RunState) -> Cost {
     Cost {
         usd: state.spent.cost_usd,
-        is_estimated: state.spent.cost_is_estimated,
+        basis: state.spent.cost_basis(),
         max_usd: state.options.limits.max_cost_usd,
         reviews: state.spent.review_count,
         review_usd: state.spent.review_cost_usd,

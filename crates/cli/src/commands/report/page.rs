@@ -109,7 +109,7 @@ const SOURCES: [&str; 7] = [
     "Sessions, pauses, checkpoints, refusals, the circuit breaker: Plimsoll’s own journal.",
     "The load line and what filled the window: the turn log. The line shows the input tokens of each request, the figure \
      that the client shows too; a checkpoint also counts what the next request would have added.",
-    "Cost is as reported by Claude Code, not a bill. Tokens are all that it counts: input, read from the cache, written \
+    "Cost is as reported by Claude Code, else estimated, and not a bill. Tokens are all that it counts: input, read from the cache, written \
      to it, output.",
     "Commits are counted to the session during which they were made, even if someone else made them.",
     "“not recorded” and “?” mean that there is no record, not that there was nothing.",

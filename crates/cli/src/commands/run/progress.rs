@@ -210,11 +210,11 @@ fn summary(state: &RunState, record: &SessionRecord) -> String {
         .map(|known| format!(" {}", api_trouble(known.status, &Timestamp::from(known.since.as_str()))))
         .unwrap_or_default();
     format!(
-        "iteration {}/{} {items} {}{size} ${:.2}{stops}{trouble}",
+        "iteration {}/{} {items} {}{size} {}{stops}{trouble}",
         state.iteration,
         state.options.max_iterations,
         load_line(&View { load, ..View::default() }, 20),
-        state.spent.cost_usd
+        state.spent.cost_basis().format_usd(state.spent.cost_usd)
     )
 }
 
@@ -251,7 +251,8 @@ fn line(progress: &Progress<'_>) -> Option<String> {
         }
         Progress::Denied { state, tools } => format!("   {}", denied(state, tools)),
         Progress::Judged { state, verdict } => {
-            format!("   {}   (${:.2})", verdict.marker(), state.spent.cost_usd)
+            let cost = state.spent.cost_basis().format_usd(state.spent.cost_usd);
+            format!("   {}   ({cost})", verdict.marker())
         }
         Progress::Verified { outcomes } => format!("   {}", verified(outcomes)),
         Progress::Reviewed { reviewed } => format!("   {}", reviewed.words()),

@@ -189,8 +189,9 @@ impl View {
     fn of_day(&self) -> String {
         let most = self.state.options.limits.max_cost_per_day_usd;
         let today = self.state.spent.spent_today.as_ref();
-        let words =
-            most.zip(today).map(|(most, today)| format!(" (all runs ${:.2} of ${most:.2} a day)", today.usd));
+        let words = most.zip(today).map(|(most, today)| {
+            format!(" (all runs {} of ${most:.2} a day)", today.basis.format_usd(today.usd))
+        });
         words.unwrap_or_default()
     }
 
@@ -199,21 +200,14 @@ impl View {
         let money = limits.max_cost_usd.map(|most| format!(" of ${most:.2}")).unwrap_or_default();
         let money = money + &self.of_day();
         let most = limits.max_tokens.map(|most| format!(" of {}", tokens(most))).unwrap_or_default();
-        let about = if state.spent.cost_is_estimated { "about " } else { "" };
+        let spent = state.spent.cost_basis().format_usd(state.spent.cost_usd);
         let reviews = reviews::cost(state).map(|words| format!(", {words}")).unwrap_or_default();
         let Some(present) = self.present_tokens else {
-            return format!(
-                "{about}${:.2}{money}, {}{most} tokens{reviews}",
-                state.spent.cost_usd,
-                tokens(state.spent.tokens)
-            );
+            return format!("{spent}{money}, {}{most} tokens{reviews}", tokens(state.spent.tokens));
         };
         // Its price comes with its end.
         let cost = if state.spent.cost_usd > 0.0 {
-            format!(
-                "{about}${:.2}{money} before this session, whose cost is not known yet",
-                state.spent.cost_usd
-            )
+            format!("{spent}{money} before this session, whose cost is not known yet")
         } else {
             "not known yet for this session".to_owned()
         };

@@ -7,11 +7,14 @@ use super::{TurnsError, bring_up_to_date};
 use crate::console;
 use crate::console::say;
 use clap::Args;
+use plimsoll_domain::cost::{Cost, CostBasis};
 use plimsoll_domain::log_line::{MAIN, RecordKind, Tokens};
 use plimsoll_domain::subagent_usage::{SubagentUsage, Tally};
 use plimsoll_domain::text::{counted, tokens};
 use plimsoll_domain::turn::ToolCall;
+use plimsoll_flows::context::session_usage::add_record;
 use plimsoll_flows::turns::{self, Body, Recorded, Selection};
+use plimsoll_policy::session_usage::SessionUsage;
 use plimsoll_store::Project;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -46,8 +49,10 @@ struct Stats {
     delegated: SubagentUsage,
     peak: u64,
     compactions: u64,
-    /// The client's own figure, if a session's end reported it.
-    cost_usd: Option<f64>,
+    /// The client's own figure, and an estimate for what it has not reported.
+    cost: Option<Cost>,
+    /// How many sessions the client has reported.
+    reported_sessions: usize,
     /// The client's own count of tokens, of the same sessions.
     reported: Tokens,
     /// Tokens of the sessions whose account is known: what the two are compared by.
@@ -82,8 +87,10 @@ struct Session {
     /// The last response, until the next request shows what its calls have added.
     open: Option<Open>,
     delegated: Tally,
-    /// What the client reported at the end: US dollars and tokens.
-    reported: Option<(f64, Tokens)>,
+    /// What the cost is made of.
+    usage: SessionUsage,
+    /// The tokens that the client reported at the end.
+    reported: Option<Tokens>,
 }
 
 impl Session {
@@ -91,6 +98,7 @@ impl Session {
         if which.is_of_whole_sessions() {
             self.delegated.take(&record.header);
         }
+        add_record(record, &mut self.usage);
         match (record.header.kind, &record.body) {
             (RecordKind::Turn, _) => self.turn(record, which, stats),
             (RecordKind::Compaction, _) if record.header.stream == MAIN => {
@@ -102,8 +110,7 @@ impl Session {
             (RecordKind::Prompt, _) if record.header.stream == MAIN => self.open = None,
             // The last one is the newest.
             (RecordKind::Cost, Body::Event(fields)) => {
-                let usd = fields.get("usd").and_then(Value::as_f64).unwrap_or(0.0);
-                self.reported = Some((usd, account(fields.get("models"))));
+                self.reported = Some(account(fields.get("models")));
             }
             _ => {}
         }
@@ -155,8 +162,9 @@ impl Session {
         stats.sessions += 1;
         stats.turns += self.turns;
         stats.delegated += self.delegated.total();
-        if let Some((usd, reported)) = self.reported {
-            *stats.cost_usd.get_or_insert(0.0) += usd;
+        stats.cost = Some(stats.cost.unwrap_or_default() + self.usage.cost());
+        if let Some(reported) = self.reported {
+            stats.reported_sessions += 1;
             add(&mut stats.reported, reported);
             add(&mut stats.compared, self.used);
         }
@@ -245,7 +253,16 @@ impl Stats {
     }
 
     fn cost_words(&self) -> String {
-        let Some(usd) = self.cost_usd else { return "unknown: no session has reported it".to_owned() };
+        let Some(Cost { usd, basis }) = self.cost else { return "unknown: no session".to_owned() };
+        let cost = basis.format_usd(usd);
+        let source = match basis {
+            CostBasis::Reported => "as reported by Claude Code",
+            CostBasis::Estimated => "partly estimated at list prices",
+            CostBasis::AtMost => "partly estimated, a model without a known price at the highest one",
+        };
+        if self.reported_sessions == 0 {
+            return format!("{cost}, {}", source.replace("partly ", ""));
+        }
         let agrees = if self.reported == self.compared {
             "whose tokens are the ones counted here".to_owned()
         } else {
@@ -257,7 +274,12 @@ impl Stats {
                 tokens(self.compared.output)
             )
         };
-        format!("${usd:.2} as reported by Claude Code, {agrees}")
+        let source = if basis.is_reported() {
+            format!(" {source}")
+        } else {
+            format!(", {source}; Claude Code's part")
+        };
+        format!("{cost}{source}, {agrees}")
     }
 
     fn json(&self) -> Value {
@@ -275,7 +297,7 @@ impl Stats {
             "sent_tokens": {"p50": quantile(&self.sent, 50), "p90": quantile(&self.sent, 90)},
             "answered_tokens": {"p50": quantile(&self.answered, 50), "p90": quantile(&self.answered, 90)},
             "growth_tokens": {"p50": self.growth_at(50), "p90": self.growth_at(90), "turns": self.growth.len()},
-            "cost_usd": self.cost_usd, "client_account": plain(&self.reported), "turns_account": plain(&self.compared),
+            "cost_usd": self.cost.map(|cost| cost.usd), "cost_basis": self.cost.map(|cost| cost.basis), "client_account": plain(&self.reported), "turns_account": plain(&self.compared),
         })
     }
 }

@@ -2,12 +2,18 @@
 
 use super::newest::newest_run_id;
 use super::orphans::{end_left_behind, orphan};
+use crate::context::session_usage::complete_cost;
 use crate::run::archive::{archive, is_archived};
+use crate::run::finish::record_end;
+use crate::run::session_output;
+use crate::run::stream_reader::StreamReader;
+use crate::session_result::SessionResult;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
+use plimsoll_domain::state::Phase;
 use plimsoll_domain::status::Status;
-use plimsoll_domain::{RunId, RunState};
+use plimsoll_domain::{Ending, Exit, RunId, RunState};
 use plimsoll_launcher::client::Client;
-use plimsoll_store::{Durability, Project, StoreError, clock, journal, lock, sessions, state_file};
+use plimsoll_store::{Durability, Project, StoreError, clock, disk, journal, lock, sessions, state_file};
 use std::time::Duration;
 
 /// Cancels the run for good. The session that works for it is ended by its next hook.
@@ -54,11 +60,28 @@ const DYING: Duration = Duration::from_millis(500);
 fn end_orphan(project: &Project, state: &RunState) -> Result<(), StoreError> {
     // Held to the end: no `plimsoll run` can adopt the client while it is being ended.
     let Ok(_only) = lock::acquire_run(project, DYING) else { return Ok(()) };
-    let Some(orphan) = orphan(state) else { return Ok(()) };
-    // A kill after this line leaves the client alive: the next `plimsoll stop` comes here again and ends it.
-    let reason = "cancelled, and its `plimsoll run` had died".to_owned();
-    journal::note(project, JournalEntry::of_run(state, JournalEvent::ClientEnded { reason }))?;
-    Client::Adopted(orphan).end(Duration::from_secs(5));
-    end_left_behind(state);
-    Ok(())
+    if let Some(orphan) = orphan(state) {
+        // A kill after this line leaves the client alive: the next `plimsoll stop` comes here again and ends it.
+        let reason = "cancelled, and its `plimsoll run` had died".to_owned();
+        journal::note(project, JournalEntry::of_run(state, JournalEvent::ClientEnded { reason }))?;
+        Client::Adopted(orphan).end(Duration::from_secs(5));
+        end_left_behind(state);
+    }
+    count_session(project, state)
+}
+
+/// Counts what the last session of a dead `plimsoll run` used: nobody judges it any more, and other runs share the limit of the day. A
+/// shell loop has no output file; its gate counts.
+fn count_session(project: &Project, state: &RunState) -> Result<(), StoreError> {
+    let output = session_output(project, state, "jsonl");
+    if state.iteration_record.phase != Phase::Spawned || !disk::exists(&output) {
+        return Ok(());
+    }
+    let mut reader = StreamReader::new(output, "");
+    reader.read_on();
+    let session_id = state.session_id.clone().unwrap_or_default();
+    let record = sessions::load(project, &session_id);
+    let ended = SessionResult { ending: Ending::Cancelled, ..reader.ended(Exit::default()) };
+    let ended = complete_cost(project, &session_id, &record, ended);
+    record_end(project, &state.run_id, &ended).map(|_| ())
 }

@@ -1,6 +1,7 @@
 //! One reviewing session, from before its start to its end.
 
 use super::{EndCause, Ended, Reviewing};
+use crate::context::session_usage::complete_cost;
 use crate::hook_invocation::{REVIEW_VARIABLE, RUN_VARIABLE};
 use crate::our_files::is_ours;
 use crate::read_only::ReadOnlySession;
@@ -15,7 +16,7 @@ use plimsoll_domain::git_names::{CommitId, InvalidCommitId};
 use plimsoll_domain::prompt::{ReviewRequest, review as prompt_of};
 use plimsoll_domain::review::{ReviewSession, named};
 use plimsoll_domain::text::clip;
-use plimsoll_domain::{Exit, SessionId};
+use plimsoll_domain::{Exit, SessionId, SessionRecord};
 use plimsoll_launcher::client::{self, Client, Launch};
 use plimsoll_launcher::git::{self, Changes, changes_since};
 use plimsoll_launcher::own_repository::{OwnRepository, OwnRepositoryError};
@@ -82,7 +83,7 @@ impl Reviewing<'_, '_> {
         }
         let mut reader = self.reader(&session);
         reader.read_on();
-        let result = reader.ended(Exit::default());
+        let result = self.result(&session, &reader, Exit::default());
         if is_of_these && reader.has_result() {
             return Ok(Some((session, Ended { result, cause: EndCause::Itself })));
         }
@@ -244,19 +245,24 @@ impl Reviewing<'_, '_> {
             let exit = client.ended();
             reader.read_on();
             if let Some(exit) = exit {
-                break Ended { result: reader.ended(exit), cause: EndCause::Itself };
+                break Ended { result: self.result(session, &reader, exit), cause: EndCause::Itself };
             }
             if reader.time_to_look()
                 && let Some(cause) = self.cause_to_end(&reader, begun)
             {
                 client.end(GRACE_PERIOD);
                 reader.read_on();
-                break Ended { result: reader.ended(Exit::default()), cause };
+                break Ended { result: self.result(session, &reader, Exit::default()), cause };
             }
             std::thread::sleep(LOOK_INTERVAL);
         };
         self.reviewer.watchdog.rest();
         ended
+    }
+
+    /// Returns how the session ended and what it used. Its hooks record nothing, so its transcript is found by its id.
+    fn result(&self, session: &ReviewSession, reader: &StreamReader, exit: Exit) -> SessionResult {
+        complete_cost(self.project, &session.id, &SessionRecord::default(), reader.ended(exit))
     }
 
     fn cause_to_end(&self, reader: &StreamReader, begun: Instant) -> Option<EndCause> {

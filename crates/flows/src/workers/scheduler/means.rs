@@ -59,7 +59,8 @@ pub(super) fn means(
         () if !others.is_empty() => Means::Later,
         () if of_plan == Some(left) => {
             let most = most.unwrap_or_default();
-            Means::None(Status::Budget, format!("${:.2} of ${most:.2} spent", used.cost_usd))
+            let spent = used.cost_basis.format_usd(used.cost_usd);
+            Means::None(Status::Budget, format!("{spent} of ${most:.2} spent"))
         }
         () => {
             let most = run.options.limits.max_cost_per_day_usd.unwrap_or_default();
@@ -85,7 +86,7 @@ mod tests {
 
     fn work(cost_usd: f64, allowance_usd: f64) -> Work {
         Work {
-            now: Used { cost_usd, tokens: 100, sessions: 2 },
+            now: Used { cost_usd, tokens: 100, sessions: 2, ..Used::default() },
             allowance_usd: Some(allowance_usd),
             ..Work::default()
         }

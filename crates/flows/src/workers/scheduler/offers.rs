@@ -149,6 +149,7 @@ impl<'scope> Scheduler<'scope, '_> {
             item: row.text.clone(),
             how,
             cost_usd: work.before.cost_usd + work.now.cost_usd,
+            cost_basis: work.before.cost_basis.max(work.now.cost_basis),
             sessions: work.before.sessions + work.now.sessions,
             item_run_id: child::run_id(&project, &work.earlier_run),
         }))

@@ -64,6 +64,7 @@ impl<'scope> Scheduler<'scope, '_> {
     pub(super) fn look_at_limits(&mut self, mut state: RunState) {
         let (used, most) = (self.table.now().used(), self.run.options.max_iterations);
         (state.spent.cost_usd, state.spent.tokens) = (used.cost_usd, used.tokens);
+        state.spent.add_cost_basis(used.cost_basis);
         let spent = match plimsoll_policy::bounds::spent(&state, &clock::stamp(clock::now())) {
             Some(Verdict::Stop { status, reason }) => Some(Closing::Stop(status, reason)),
             Some(Verdict::Pause { .. } | Verdict::Continue { .. }) | None => None,

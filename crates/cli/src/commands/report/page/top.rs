@@ -7,6 +7,7 @@ use crate::endings::badge;
 use chrono::Local;
 use maud::{Markup, html};
 use plimsoll_domain::Status;
+use plimsoll_domain::cost::CostBasis;
 use plimsoll_domain::text::{counted, tokens};
 
 pub(super) fn render(report: &Report) -> Markup {
@@ -75,15 +76,21 @@ fn cost(report: &Report) -> Markup {
             .map_or("the client reported none".to_owned(), |most| format!("of {}", dollars(most)));
         return figure("Cost", NOT_TOLD, &note);
     }
-    let about = if cost.is_estimated { "about " } else { "" };
     let of = cost.max_usd.map(|most| format!("of {} · ", dollars(most))).unwrap_or_default();
-    let source =
-        if cost.is_estimated { "partly estimated by Plimsoll" } else { "as reported by Claude Code" };
+    let source = match cost.basis {
+        CostBasis::Reported => "as reported by Claude Code",
+        CostBasis::Estimated => "partly estimated by Plimsoll",
+        CostBasis::AtMost => "partly estimated by Plimsoll, a model without a known price at the highest one",
+    };
     let reviews = match cost.reviews {
         0 => String::new(),
         count => format!(" · {} for {}", dollars(cost.review_usd), counted(count as usize, "review")),
     };
-    figure("Cost", &format!("{about}{}", dollars(cost.usd)), &format!("{of}{source}{reviews}"))
+    figure(
+        "Cost",
+        &format!("{}{}", cost.basis.prefix(), dollars(cost.usd)),
+        &format!("{of}{source}{reviews}"),
+    )
 }
 
 fn tokens_used(report: &Report) -> Markup {

@@ -201,6 +201,7 @@ impl StreamPrinter {
             open: Some(state.items.todo_items.len()),
             done: Some(state.items.completed_items.len()),
             cost_usd: Some(state.spent.cost_usd),
+            cost_basis: state.spent.cost_basis(),
             tokens: Some(state.spent.tokens),
             ..VerdictReached::of(verdict)
         }));
@@ -222,7 +223,7 @@ fn begun(state: &RunState) -> JournalEvent {
 fn session_end(ended: &SessionResult) -> JournalEvent {
     JournalEvent::SessionEnd(SessionEnded {
         ending: Some(ended.ending.clone()),
-        cost_usd: Some(ended.cost_usd),
+        cost_usd: ended.cost.map(|cost| cost.usd),
         tokens: Some(ended.tokens),
         ..SessionEnded::default()
     })

@@ -1,0 +1,151 @@
+//! The price table against the real client: usage in, `total_cost_usd` out.
+
+use plimsoll_policy::prices::{BilledTokens, TABLE, Tariff};
+use plimsoll_protocol::billing::BilledUsage;
+use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
+use plimsoll_tests::world;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Counts for which no two wrong prices compensate each other.
+fn usage(more: &Value) -> Value {
+    let mut usage = json!({
+        "input_tokens": 1_009, "output_tokens": 2_003, "cache_read_input_tokens": 40_009,
+        "cache_creation_input_tokens": 10_007,
+        "cache_creation": {"ephemeral_5m_input_tokens": 3_001, "ephemeral_1h_input_tokens": 7_006},
+    });
+    for (field, value) in more.as_object().into_iter().flatten() {
+        usage[field] = value.clone();
+    }
+    usage
+}
+
+/// Each kind of token by itself, for a model of each kind of price.
+fn single_kinds() -> Vec<Value> {
+    let none = json!({"input_tokens": 0, "output_tokens": 0, "cache_read_input_tokens": 0,
+        "cache_creation_input_tokens": 0});
+    [
+        json!({"input_tokens": 10_000}),
+        json!({"output_tokens": 10_000}),
+        json!({"cache_read_input_tokens": 10_000}),
+        json!({"cache_creation_input_tokens": 10_000}),
+        json!({"cache_creation_input_tokens": 10_000, "cache_creation": {"ephemeral_1h_input_tokens": 10_000}}),
+        json!({"cache_creation": {"ephemeral_5m_input_tokens": 5_000, "ephemeral_1h_input_tokens": 5_000}}),
+        json!({"server_tool_use": {"web_search_requests": 3}, "speed": "fast", "inference_geo": "us"}),
+        json!({"input_tokens": 10_000, "inference_geo": "eu", "service_tier": "priority"}),
+        // More than 200,000 tokens of context cost the same.
+        json!({"cache_read_input_tokens": 250_000}),
+        json!({}),
+    ]
+    .into_iter()
+    .map(|kind| {
+        let mut usage = none.clone();
+        usage.as_object_mut().expect("an object").extend(kind.as_object().expect("an object").clone());
+        usage
+    })
+    .collect()
+}
+
+/// The id with which the client is asked for a model of the table.
+fn model_id(family: &str) -> String {
+    match family {
+        // The client replaces it by the newest Opus if it is asked for on Anthropic's own API.
+        "opus-4-1" => "us.anthropic.claude-opus-4-1-20250805-v1:0".to_owned(),
+        _ => format!("claude-{family}"),
+    }
+}
+
+/// The turns of the session: a model, and what its response reports.
+fn turns() -> Vec<(String, Value)> {
+    let mut turns: Vec<(String, Value)> =
+        single_kinds().into_iter().map(|usage| ("claude-opus-5-5".to_owned(), usage)).collect();
+    for row in TABLE {
+        turns.push((model_id(row.model), usage(&json!({"speed": "fast", "inference_geo": "us"}))));
+        // Without a factor for speed that turn has told all of its prices.
+        if row.fast_factor > 1.0 {
+            turns.push((model_id(row.model), usage(&json!({}))));
+        }
+    }
+    for name in [
+        "claude-sonnet-4-5-20250929",
+        "claude-sonnet-4-5[1m]",
+        "claude-sonnet-4-5@20250929",
+        "claude-sonnet-4-0",
+    ] {
+        turns.push((name.to_owned(), usage(&json!({}))));
+    }
+    turns
+}
+
+#[test]
+fn every_price_of_the_table_is_the_clients() {
+    let turns = Arc::new(turns());
+    let next = Arc::new(AtomicUsize::new(0));
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let mut world = world("# Plan\n");
+    let model = ScriptedModel::start({
+        let (turns, next, asked) = (Arc::clone(&turns), Arc::clone(&next), Arc::clone(&asked));
+        move |request| {
+            asked.lock().expect("no panic").push(request.model.clone());
+            let (_, usage) = &turns[next.fetch_add(1, Ordering::SeqCst).min(turns.len() - 1)];
+            Step::text("ok").usage_fields(usage)
+        }
+    });
+    world.use_model(&model);
+    let client = plimsoll_testkit::client::claude();
+    let mut session = Command::new(client)
+        .args([
+            "-p",
+            "--input-format",
+            "stream-json",
+            "--output-format",
+            "stream-json",
+            "--verbose",
+            "--model",
+            "opus",
+        ])
+        .current_dir(world.project())
+        .env_clear()
+        // This session is long enough for the client's engine to compile.
+        .envs(world.env().into_iter().filter(|(name, _)| !name.starts_with("BUN_JSC_")))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the client starts");
+    let mut stdin = session.stdin.take().expect("a pipe");
+    let mut lines = BufReader::new(session.stdout.take().expect("a pipe")).lines();
+    let mut wrong = Vec::new();
+    let mut total = 0.0;
+    for (number, (model, usage)) in turns.iter().enumerate() {
+        let choose = json!({"type": "control_request", "request_id": format!("r{number}"),
+            "request": {"subtype": "set_model", "model": model}});
+        let prompt = json!({"type": "user", "parent_tool_use_id": null,
+            "message": {"role": "user", "content": [{"type": "text", "text": "Go on."}]}});
+        writeln!(stdin, "{choose}\n{prompt}").expect("the client reads");
+        let result = loop {
+            let line = lines.next().expect("a result").expect("a line");
+            let line: Value = serde_json::from_str(&line).expect("JSON");
+            if line["type"] == "result" {
+                break line;
+            }
+        };
+        let reported = result["total_cost_usd"].as_f64().expect("a cost");
+        let billed = BilledUsage::from_value(usage);
+        let expected = Tariff::new(Some(model), &billed).price(BilledTokens::from_usage(&billed));
+        if (reported - total - expected).abs() > 1e-9 {
+            wrong.push(format!("{model} {usage}: {} instead of {expected}", reported - total));
+        }
+        total = reported;
+    }
+    drop(stdin);
+    let status = session.wait().expect("the client ends");
+    assert!(status.success(), "{status}");
+    assert_eq!(wrong, Vec::<String>::new());
+    let asked = asked.lock().expect("no panic").clone();
+    assert_eq!(asked.len(), turns.len(), "one request a turn");
+    assert!(asked.iter().any(|model| model.contains("opus-4-1")), "it was not replaced: {asked:?}");
+}
