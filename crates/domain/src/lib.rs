@@ -24,6 +24,7 @@
 //! assert!(matches!(&Line::read(b"an agent wrote this")[..], [Line::Foreign(_)]));
 //! ```
 
+pub mod added_notes;
 pub mod authority;
 pub mod board;
 pub mod breaker;

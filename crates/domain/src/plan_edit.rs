@@ -2,8 +2,8 @@
 
 use crate::question::{OpenQuestion, answer, question};
 use crate::text::{clip, one_line};
-use crate::todo::{item, outside_fences};
-use std::collections::BTreeMap;
+use crate::todo::{TodoList, item, outside_fences};
+use std::collections::{BTreeMap, HashSet};
 
 /// How much of a question or of one line of an answer is written.
 const LINE: usize = 1_000;
@@ -35,17 +35,18 @@ pub fn with_question(plan: &[u8], item: &str, question: &str) -> Option<Vec<u8>>
     Some(insert(plan, last, &[format!("{indent}? {}", clip(&one_line(question), LINE))]))
 }
 
-/// The plan with notes below the first line of this item, those that it has apart; none without a new one, or without the item.
+/// Returns the plan with these notes below the first line of this item. A note that is below the item already, in whatever form, is
+/// not written again. Returns `None` without a new note, or without the item.
 pub fn with_notes(plan: &[u8], item: &str, notes: &[String]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(plan);
     let place = places(&text).into_iter().find(|place| place.item == item)?;
     let (first, last) = place.lines;
-    let indent = format!("{}  > ", indent_of(&text, first));
-    let lines: Vec<String> =
-        notes.iter().map(|note| format!("{indent}{}", clip(&one_line(note), LINE))).collect();
-    let known: Vec<&str> = text.lines().skip(first).take(last + 1 - first).collect();
-    let new: Vec<String> =
-        lines.into_iter().filter(|line| !known.contains(&line.as_str())).take(LINES).collect();
+    let indent = indent_of(&text, first);
+    let written = |note: &String| clip(&one_line(note), LINE);
+    let items = TodoList::parse(&text).items.into_iter().filter(|known| known.text == item);
+    let mut known: HashSet<String> = items.flat_map(|known| known.notes).map(|note| written(&note)).collect();
+    let new = notes.iter().map(written).filter(|note| known.insert(note.clone())).take(LINES);
+    let new: Vec<String> = new.map(|note| format!("{indent}  > {note}")).collect();
     (!new.is_empty()).then(|| insert(plan, last, &new))
 }
 
@@ -174,7 +175,6 @@ fn insert(plan: &[u8], number: usize, lines: &[String]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TodoList;
     use proptest::prelude::*;
 
     fn question_of(item: &str, question: &str) -> OpenQuestion {
@@ -193,6 +193,10 @@ mod tests {
         assert_eq!(noted, "- [x] one\n  > old\n  more\n  > new - [x] two\n- [ ] two");
         assert_eq!(with(&noted, "one", &["old", "new\n- [x] two"]), None);
         assert_eq!(with(plan, "two", &["a"]).unwrap(), format!("{plan}\n  > a"));
+        // Also one that is there in another form, or twice in what is to be written.
+        let formed = "- [ ] one\n\t>  old   note\n\n    > late\n";
+        assert_eq!(with(formed, "one", &["old note", "late"]), None);
+        assert_eq!(with("- [ ] one\n", "one", &["a", " a"]).unwrap(), "- [ ] one\n  > a\n");
         assert_eq!(with(plan, "three", &["a"]), None);
     }
 
