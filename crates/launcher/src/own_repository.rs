@@ -5,10 +5,12 @@
 //! It is copied from the clone before the first session, as files, because that takes a fraction of the time of a fetch. Later
 //! commits come by `git fetch`, which computes each object's id anew and runs git's checks (`fsckObjects`).
 
+mod without_files;
+
 use crate::child::{self, Terms};
 use crate::git::{self, AllowedPrograms, Changes, GitWriter, own_command};
 use crate::{Outcome, changes};
-use plimsoll_domain::git_names::CommitId;
+use plimsoll_domain::git_names::{CommitId, RepoPath};
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_store::layout::{common_folder, git_folder_of};
 use plimsoll_store::{Durability, StoreError, disk};
@@ -231,6 +233,17 @@ impl OwnRepository {
     /// Whether a commit is another one, or among those before it. A commit that is not there is not.
     pub fn contains(&self, end: &CommitId, commit: &CommitId) -> bool {
         self.ask(&["merge-base", "--is-ancestor", commit.as_str(), end.as_str()]).succeeded()
+    }
+
+    /// Whether every change of a commit is on the target too, apart from these files: by its commits, or by others that change the
+    /// same.
+    pub fn is_all_on(&self, target: &str, commit: &CommitId, files: &[RepoPath]) -> bool {
+        let base = CommitId::parse(&git::text(&self.ask(&["merge-base", target, commit.as_str()])));
+        let copied = base.ok().and_then(|base| self.without_files(&base, commit, files).ok());
+        let Some(commit) = copied else { return false };
+        let answer = self.ask(&["cherry", target, commit.as_str()]);
+        answer.succeeded()
+            && !String::from_utf8_lossy(&answer.stdout).lines().any(|line| line.starts_with('+'))
     }
 
     /// Takes a commit over from the clone, with everything that it needs. Each object's id is computed anew.

@@ -15,7 +15,8 @@ const OLD: &str = "--abort --allow-empty --amend --bare --batch --branch --cache
     --no-renames --no-show-signature --no-skip-worktree --no-tags --no-textconv --no-track --no-verify --null --only --onto --orphan \
     --others --patch --porcelain --prune --push --quiet --refresh --exclude-per-directory --no-deref --raw --relative --replace-all --reset --root --show-cdup --show-prefix \
     --show-toplevel --since --skip-worktree --src-prefix --dst-prefix --stage --stat --stdin --stdin-paths --submodule --template \
-    --unified --unmerged --untracked-files --verify --version --window --no-autosquash --no-hardlinks --force-with-lease --get-all";
+    --unified --unmerged --untracked-files --verify --version --window --no-autosquash --no-hardlinks --force-with-lease --get-all \
+    --full-history --ignore-skip-worktree-bits --reverse --topo-order";
 
 /// Options that came later, with the version in which the command that we give them to has them.
 const LATER: [(&str, (u32, u32)); 16] = [
