@@ -5,7 +5,7 @@ use crate::todo::{item, outside_fences, same_item};
 use std::collections::{BTreeMap, HashSet};
 
 /// A plan is a list for people: more lines than this of one session below one item are counted, not copied.
-const MAX_LINES_PER_ITEM: usize = 40;
+const MAX_LINES_PER_ITEM: usize = 100;
 /// The length of a note, as [`crate::plan_edit::with_notes`] writes it.
 const MAX_NOTE_CHARS: usize = 1_000;
 
@@ -18,58 +18,64 @@ pub struct AddedNote {
     pub text: String,
 }
 
-/// Returns what an edited copy of a plan has and none of its sources has, in the copy's order: each line below the item above it,
-/// and each item that is not among `items` as a note below `own_item`. Boxes are no notes, whether they are ticked or not, and a
-/// line that is gone is no change.
-pub fn added_notes(sources: &[&str], copy: &str, items: &[&str], own_item: &str) -> Vec<AddedNote> {
-    let known: HashSet<AddedNote> =
-        sources.iter().flat_map(|source| notes_by_item(source, items, own_item)).collect();
+/// Returns what an edited copy of a plan has and neither its beginning nor the shown plan has, in the copy's order: each line below
+/// the item above it, and each item that is not among `items` as a note below `own_item`. Boxes are no notes, whether they are
+/// ticked or not, and a line that is gone is no change.
+pub fn added_notes(base: &str, copy: &str, shown: &str, items: &[&str], own_item: &str) -> Vec<AddedNote> {
+    if copy == base || copy == shown {
+        return Vec::new();
+    }
+    // Plans may have thousands of items.
+    let items: HashSet<&str> = items.iter().copied().collect();
+    let mut known: HashSet<AddedNote> = notes_by_item(base, &items, own_item).into_iter().collect();
     let mut added: Vec<AddedNote> = Vec::new();
-    let mut left_out: BTreeMap<String, usize> = BTreeMap::new();
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for note in notes_by_item(copy, items, own_item) {
-        if known.contains(&note) || added.contains(&note) {
+    for note in notes_by_item(copy, &items, own_item) {
+        if !known.insert(note.clone()) {
             continue;
         }
         let count = counts.entry(note.item.clone()).or_default();
         *count += 1;
         if *count <= MAX_LINES_PER_ITEM {
             added.push(note);
-        } else {
-            *left_out.entry(note.item).or_default() += 1;
         }
     }
-    let rest = left_out.into_iter().map(|(item, count)| AddedNote {
-        item,
-        text: format!("{count} more lines of a session's copy of the plan were left out"),
-    });
-    added.into_iter().chain(rest).collect()
+    // The limit comes before the comparison with the shown plan: what was left out once is left out the next time, too.
+    for (item, count) in counts {
+        if let Some(rest) = count.checked_sub(MAX_LINES_PER_ITEM).filter(|rest| *rest > 0) {
+            let text = format!("{rest} more lines of a session's copy of the plan were left out");
+            added.push(AddedNote { item, text });
+        }
+    }
+    let shown: HashSet<AddedNote> = notes_by_item(shown, &items, own_item).into_iter().collect();
+    added.retain(|note| !shown.contains(note));
+    added
 }
 
 /// Every line with words that is no known item, with the item above it. Lines before the first item belong to `own_item`.
-fn notes_by_item(plan: &str, items: &[&str], own_item: &str) -> Vec<AddedNote> {
+fn notes_by_item(plan: &str, items: &HashSet<&str>, own_item: &str) -> Vec<AddedNote> {
     let outside: HashSet<usize> = outside_fences(plan.lines()).map(|(number, _)| number).collect();
-    let mut current = own_item;
+    let mut current = own_item.to_owned();
     let mut notes = Vec::new();
     for (number, line) in plan.lines().enumerate() {
         let found = item(line.trim_start()).filter(|_| outside.contains(&number));
         let text = match found {
             None => note_text(line),
+            Some(found) if items.contains(found.text.as_str()) => {
+                current = found.text;
+                String::new()
+            }
             Some(found) => {
-                let exact = items.iter().find(|known| **known == found.text);
-                let longer = || items.iter().filter(|known| same_item(&found.text, known));
-                match exact.or_else(|| longer().max_by_key(|known| known.len())) {
+                let same = items.iter().filter(|known| same_item(&found.text, known));
+                // Of several that it begins with, the longest is meant.
+                match same.max_by_key(|known| (known.len(), **known)) {
                     Some(known) => {
-                        current = known;
+                        current = (*known).to_owned();
                         // Words that were added behind an item are a note, too.
-                        if exact.is_some() || same_item(known, &found.text) {
-                            String::new()
-                        } else {
-                            found.text
-                        }
+                        if same_item(known, &found.text) { String::new() } else { found.text }
                     }
                     None => {
-                        current = own_item;
+                        current = own_item.to_owned();
                         format!("new item: {}", found.text)
                     }
                 }
@@ -77,7 +83,7 @@ fn notes_by_item(plan: &str, items: &[&str], own_item: &str) -> Vec<AddedNote> {
         };
         // Rules and fences have no words.
         if text.chars().any(char::is_alphanumeric) {
-            notes.push(AddedNote { item: current.to_owned(), text: clip(&text, MAX_NOTE_CHARS) });
+            notes.push(AddedNote { item: current.clone(), text: clip(&text, MAX_NOTE_CHARS) });
         }
     }
     notes
@@ -96,7 +102,7 @@ mod tests {
     const PLAN: &str = "# Plan\n\n- [ ] one\n  > old\n- [ ] two\n";
 
     fn added(copy: &str) -> Vec<(String, String)> {
-        let notes = added_notes(&[PLAN], copy, &["one", "two"], "two");
+        let notes = added_notes(PLAN, copy, "", &["one", "two"], "two");
         notes.into_iter().map(|note| (note.item, note.text)).collect()
     }
 
@@ -140,22 +146,32 @@ mod tests {
 
     #[test]
     fn a_long_copy_is_cut_and_the_cut_is_told() {
-        let copy: String = (0..50).map(|number| format!("line {number}\n")).collect();
+        let copy: String = (0..MAX_LINES_PER_ITEM + 10).map(|number| format!("line {number}\n")).collect();
         let notes = added(&copy);
         assert_eq!(notes.len(), MAX_LINES_PER_ITEM + 1);
         let (_, last) = notes.last().unwrap();
         assert_eq!(last, "10 more lines of a session's copy of the plan were left out");
+        let texts: Vec<String> = notes.into_iter().map(|(_, text)| text).collect();
+        let mut shown = PLAN.as_bytes().to_vec();
+        while let Some(more) = with_notes(&shown, "two", &texts) {
+            shown = more;
+        }
+        let shown = String::from_utf8(shown).unwrap();
+        assert_eq!(added_notes(PLAN, &copy, &shown, &["one", "two"], "two"), []);
     }
+
+    /// Lines with boxes, marks of notes, questions and answers, fences, and words.
+    const COPY: &str = "([-*] \\[[ x]\\] (one|two|three)\n|  [>?!-] ?[ab]{1,2}\n|```\n|[ab] >\n){0,9}";
 
     proptest! {
         #[test]
-        fn what_was_added_to_a_plan_is_not_added_again(copy in "([-*] \\[[ x]\\] (one|two|three)\n|  [>?!-] ?[ab]{1,2}\n|```\n|[ab] >\n){0,9}") {
+        fn what_was_added_to_a_plan_is_not_added_again(copy in COPY) {
             let mut plan = PLAN.as_bytes().to_vec();
-            for note in added_notes(&[PLAN], &copy, &["one", "two"], "two") {
+            for note in added_notes(PLAN, &copy, "", &["one", "two"], "two") {
                 plan = with_notes(&plan, &note.item, &[note.text]).unwrap_or(plan);
             }
             let plan = String::from_utf8(plan).unwrap();
-            let again = added_notes(&[PLAN, &plan], &copy, &["one", "two"], "two");
+            let again = added_notes(PLAN, &copy, &plan, &["one", "two"], "two");
             prop_assert_eq!(again, [], "{}", plan);
         }
     }

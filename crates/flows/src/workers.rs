@@ -12,6 +12,7 @@ pub mod ground;
 mod merger;
 mod records;
 mod scheduler;
+mod session_notes;
 pub mod shared;
 mod slot;
 pub mod standing;
@@ -28,6 +29,7 @@ use ground::{ITEM_PLAN, Unfit};
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::{RunState, Settings};
 use plimsoll_launcher::own_repository::OwnRepository;
+use plimsoll_launcher::worktree::PlanFiles;
 use plimsoll_launcher::{git, own_repository, process, worktree};
 use plimsoll_store::{Durability, Project, StoreError, disk, environment, layout, ledger, lock, state_file};
 use scheduler::Scheduler;
@@ -263,10 +265,15 @@ fn settle_in(
     own: OwnRepository,
 ) -> Result<Trees, WorkersError> {
     let now = table.now();
-    let plan = now.plan_is_tracked.then(|| now.plan.clone());
+    let item_plan =
+        ground.repo_path(ITEM_PLAN).ok_or(WorkersError::NoMerger("no item can have a plan".to_owned()))?;
+    // What a fleet shows of a plan that git does not track lies among our own files.
+    let has_plan = now.member.is_none() || now.plan_is_tracked;
+    let plan = has_plan.then(|| ground.repo_path(&now.plan)).flatten();
+    let plan_files = PlanFiles { plan, item_plan };
     let setup = run.options.workers.as_ref().and_then(|workers| workers.setup.clone());
     let setup = setup.map(|command| Setup { command, scope: CommandScope::of_run(run) });
-    let trees = Trees::open(project, run, ground, plan, setup, own);
+    let trees = Trees::open(project, run, ground, plan_files, setup, own);
     let trees = trees.map_err(|error| WorkersError::NoMerger(error.to_string()))?;
     board::show(project, run, table)?;
     keep_task(project, run)?;

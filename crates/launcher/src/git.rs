@@ -21,7 +21,7 @@ pub(crate) use writing::{GitWriter, not_started, settings_without_drivers, write
 
 use crate::time_limit::TimeLimit;
 use crate::{Outcome, run};
-use plimsoll_domain::git_names::CommitId;
+use plimsoll_domain::git_names::{CommitId, RepoPath};
 use plimsoll_domain::record::GitCounts;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -184,6 +184,12 @@ pub fn parent(folder: &Path, id: &CommitId) -> Option<CommitId> {
 /// The tree of a commit.
 pub fn tree(folder: &Path, id: &CommitId) -> Option<CommitId> {
     commit(folder, &format!("{id}^{{tree}}"))
+}
+
+/// The content that a commit has of a file, as git stores it. None if the commit has no such file.
+pub fn file_at(folder: &Path, id: &CommitId, file: &RepoPath) -> Option<Vec<u8>> {
+    let outcome = git(folder, &["cat-file", "blob", &format!("{id}:{}", file.as_str())]);
+    outcome.succeeded().then_some(outcome.stdout)
 }
 
 /// The commit that a user names: a branch, a tag, an id or the like.

@@ -7,7 +7,7 @@ use crate::git::{self, AllowedPrograms, GitWriter};
 use crate::own_repository::{OwnRepository, OwnRepositoryError};
 use crate::worktree::{Rebased, WorktreeError, clear_locks_of, said};
 use plimsoll_domain::digest::sha256;
-use plimsoll_domain::git_names::CommitId;
+use plimsoll_domain::git_names::{CommitId, RepoPath};
 use plimsoll_domain::text::clip;
 use plimsoll_store::{Durability, StoreError, disk};
 use std::collections::BTreeSet;
@@ -171,23 +171,10 @@ impl MergeRepository {
             .map_err(|error| WorktreeError::Refused { what: "rev-parse", why: error.to_string() })
     }
 
-    /// Whether git tracks a file, named from the root of the working tree on.
-    pub fn is_tracked(&self, file: &Path) -> bool {
-        let outcome = self.read(&["ls-files", "-z", "--", &file.to_string_lossy()]);
-        outcome.succeeded() && !outcome.stdout.is_empty()
-    }
-
     /// Commits one file as it is in the working tree; returns the new end.
-    pub fn commit_file(&self, file: &Path, message: &str) -> Result<CommitId, WorktreeError> {
-        let file = file.to_string_lossy();
+    pub fn commit_file(&self, file: &RepoPath, message: &str) -> Result<CommitId, WorktreeError> {
+        let file = file.pathspec();
         self.run("commit", &["commit", "--quiet", "-m", message, "--only", "--", &file])?;
-        self.head()
-    }
-
-    /// Removes a file from the index and from the working tree, and commits that.
-    pub fn remove_file(&self, file: &Path, message: &str) -> Result<CommitId, WorktreeError> {
-        self.run("rm", &["rm", "--quiet", "--force", "--", &file.to_string_lossy()])?;
-        self.run("commit", &["commit", "--quiet", "-m", message])?;
         self.head()
     }
 

@@ -199,13 +199,6 @@ impl Remote {
         outcome.succeeded().then(|| String::from_utf8_lossy(&outcome.stdout).into_owned())
     }
 
-    /// Whether every change of a commit is on the target too, by its commits or by others that change the same.
-    pub fn is_all_on(&self, target: &str, commit: &CommitId) -> bool {
-        let answer = self.ask(&["cherry", target, commit.as_str()], None);
-        answer.succeeded()
-            && !String::from_utf8_lossy(&answer.stdout).lines().any(|line| line.starts_with('+'))
-    }
-
     fn ask(&self, arguments: &[&str], input: Option<Vec<u8>>) -> Outcome {
         self.own.ask_with(arguments, input)
     }

@@ -15,7 +15,7 @@ use crate::own_repository::is_partial;
 use crate::time_limit::TimeLimit;
 use plimsoll_domain::git_names::{BranchName, CommitId, RepoPath};
 use plimsoll_domain::text::clip_start;
-use plimsoll_store::{disk, layout};
+use plimsoll_store::{Durability, StoreError, disk, layout};
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
@@ -152,12 +152,30 @@ pub fn contains(repository: &Path, end: &CommitId, commit: &CommitId) -> bool {
     git::git(repository, &["merge-base", "--is-ancestor", commit.as_str(), end.as_str()]).succeeded()
 }
 
+/// The files in a worktree that follow from a plan: what a session does with them must not keep git from switching.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanFiles {
+    /// The session's copy of the user's plan, if that is in the repository.
+    pub plan: Option<RepoPath>,
+    /// The plan of the item's own run, which is in no commit of ours.
+    pub item_plan: RepoPath,
+}
+
+impl PlanFiles {
+    /// All of them.
+    pub fn all(&self) -> Vec<RepoPath> {
+        self.plan.iter().chain([&self.item_plan]).cloned().collect()
+    }
+}
+
 /// Begins a new branch at a commit in a worktree that is there: its files that git ignores stay. Where the worktree has come further
 /// than that commit, or the branch is there already and has gone on, somebody works on it, or beside it: everything stays as it is.
+/// Before files move, the plan's are put back: their changes are kept elsewhere by then.
 pub fn switch_new(
     folder: &Path,
     branch: &BranchName,
     commit: &CommitId,
+    plan_files: &PlanFiles,
     allowed: AllowedPrograms,
 ) -> Result<(), WorktreeError> {
     let now = git::git(folder, &["symbolic-ref", "--quiet", "HEAD"]);
@@ -166,25 +184,69 @@ pub fn switch_new(
     }
     match end_of(folder, branch) {
         Some(end) if end == *commit => {
-            run_allowing(folder, "switch", &["switch", "--quiet", "--no-guess", branch.as_str()], allowed)
+            let arguments = ["switch", "--quiet", "--no-guess", branch.as_str()];
+            switch_without_plans(folder, &arguments, plan_files, allowed)
         }
         Some(_) => Ok(()),
         None => {
             let mut arguments = vec!["switch", "--quiet", "--no-track", "--create", branch.as_str()];
             // A client that outlives its run commits until it is ended. git itself takes the end as it then is: named by us, it
             // would be the end of a moment ago, and what has been committed since would be gone from the worktree.
-            if !git::is_below_head(folder, commit) {
-                arguments.push(commit.as_str());
+            if git::is_below_head(folder, commit) {
+                return run_allowing(folder, "switch", &arguments, allowed);
             }
-            run_allowing(folder, "switch", &arguments, allowed)
+            arguments.push(commit.as_str());
+            switch_without_plans(folder, &arguments, plan_files, allowed)
         }
     }
 }
 
-/// Takes a file that git follows out of its sight in one worktree, or puts it back: no `git add` there sees what becomes of it.
-pub fn overlook(folder: &Path, file: &RepoPath, is_overlooked: bool) -> Result<(), WorktreeError> {
-    let option = if is_overlooked { "--skip-worktree" } else { "--no-skip-worktree" };
-    run(folder, "update-index", &["update-index", option, "--", file.as_str()])
+/// Switches after the changes of the plan's files are taken back. The item's own plan keeps its content, whether a session has
+/// committed it or not. A kill before that is written again loses nothing: it is made anew, and its notes are kept elsewhere.
+fn switch_without_plans(
+    folder: &Path,
+    arguments: &[&str],
+    plan_files: &PlanFiles,
+    allowed: AllowedPrograms,
+) -> Result<(), WorktreeError> {
+    let item_plan = folder.join(plan_files.item_plan.as_str());
+    let content = disk::read(&item_plan).ok().flatten();
+    if is_in_head(folder, &plan_files.item_plan) || is_in_index(folder, &plan_files.item_plan) {
+        take_back_changes(folder, &plan_files.item_plan, allowed)?;
+    }
+    if let Some(plan) = &plan_files.plan {
+        take_back_changes(folder, plan, allowed)?;
+    }
+    run_allowing(folder, "switch", arguments, allowed)?;
+    if let Some(content) = content.filter(|_| !disk::exists(&item_plan)) {
+        let failed = |error: StoreError| WorktreeError::Refused { what: "switch", why: error.to_string() };
+        disk::replace(&item_plan, &content, Durability::Lazy).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Makes a file as HEAD has it. One that HEAD does not have is removed: another commit may have it.
+fn take_back_changes(folder: &Path, file: &RepoPath, allowed: AllowedPrograms) -> Result<(), WorktreeError> {
+    let name = file.pathspec();
+    if is_in_head(folder, file) {
+        // Also one that a session told git to overlook: the switch would refuse to write over it.
+        let arguments = ["checkout", "--quiet", "--ignore-skip-worktree-bits", "HEAD", "--", &name];
+        return run_allowing(folder, "checkout", &arguments, allowed);
+    }
+    if is_in_index(folder, file) {
+        run_allowing(folder, "rm", &["rm", "--quiet", "--force", "--cached", "-r", "--", &name], allowed)?;
+    }
+    // One that cannot be removed, such as a folder, is in the way only of a commit that has a file there: git says so.
+    let _ = disk::remove(&folder.join(file.as_str()));
+    Ok(())
+}
+
+fn is_in_head(folder: &Path, file: &RepoPath) -> bool {
+    git::git(folder, &["cat-file", "-e", &format!("HEAD:{}", file.as_str())]).succeeded()
+}
+
+fn is_in_index(folder: &Path, file: &RepoPath) -> bool {
+    !git::tracked(folder, std::slice::from_ref(file)).is_empty()
 }
 
 /// Removes a branch that ends where it is said to end.
@@ -209,12 +271,6 @@ pub fn local_views(repository: &Path) -> Vec<String> {
         }
     }
     found
-}
-
-/// Whether every change of a commit is on another one too, by its commits or by others that change the same.
-pub fn is_all_on(repository: &Path, target: &CommitId, commit: &CommitId) -> bool {
-    let answer = git::git(repository, &["cherry", target.as_str(), commit.as_str()]);
-    answer.succeeded() && !String::from_utf8_lossy(&answer.stdout).lines().any(|line| line.starts_with('+'))
 }
 
 /// Moves the branch that is checked out forward to a commit, with its files. Git refuses where anything is in the way.
@@ -395,14 +451,56 @@ pub(crate) mod tests {
         add_worktree(&repository, &place, "p/1/1", &first).unwrap();
         let later = commit(&place, "sed -i 1s/1/one/ a.txt");
         shell(&place, "sed -i 2s/2/two/ a.txt");
-        switch_new(&place, &branch("p/1/2"), &first, AllowedPrograms::TrustedDrivers).unwrap();
+        switch(&place, "p/1/2", &first);
         assert_eq!((git::head(&place), end_of(&place, &branch("p/1/2"))), (Some(later.clone()), Some(later)));
         let text = std::fs::read_to_string(place.join("a.txt")).unwrap();
         assert!(text.starts_with("one\ntwo\n"), "{text}");
         // Work that was put onto others' begins where it was put.
         shell(&place, "git checkout --quiet a.txt");
         let tip = commit(&repository, "sed -i 5s/5/five/ a.txt");
-        switch_new(&place, &branch("p/1/3"), &tip, AllowedPrograms::TrustedDrivers).unwrap();
+        switch(&place, "p/1/3", &tip);
         assert_eq!(git::head(&place), Some(tip));
+    }
+
+    fn switch(place: &Path, name: &str, commit: &CommitId) {
+        let file = |name: &str| RepoPath::parse(name).unwrap();
+        let plan_files = PlanFiles { plan: Some(file("docs/[plan].md")), item_plan: file("item.md") };
+        switch_new(place, &branch(name), commit, &plan_files, AllowedPrograms::TrustedDrivers).unwrap();
+    }
+
+    #[test]
+    fn whatever_a_session_does_with_the_plan_its_worktree_can_be_switched() {
+        let (folder, repository) = stage();
+        let first = commit(&repository, "mkdir docs; echo plan > 'docs/[plan].md'; echo p > docs/p.md");
+        let tip = commit(&repository, "echo more >> 'docs/[plan].md'; echo other > docs/p.md");
+        let own = "echo own > item.md; git add -f item.md; git commit -qm Own; echo more >> item.md;";
+        for (number, edit) in [
+            "git rm -q --cached item.md",
+            "git rm -q --cached item.md; git commit -qm Untracked; git add -f item.md",
+            "echo mine >> docs/[[]plan].md",
+            "echo mine >> docs/[[]plan].md; git add -A",
+            "git update-index --skip-worktree 'docs/[plan].md'; echo mine >> docs/[[]plan].md",
+            "git update-index --assume-unchanged 'docs/[plan].md'; echo mine >> docs/[[]plan].md",
+            "rm docs/[[]plan].md",
+            "git rm -q --cached 'docs/[plan].md'",
+            "git rm -q --cached 'docs/[plan].md'; git commit -qm Gone",
+            "git rm -q 'docs/[plan].md'; git commit -qm Gone; echo mine > docs/[[]plan].md; git add -A",
+            "git mv 'docs/[plan].md' plan.md; git commit -qm Moved; ln -s ../a.txt docs/[[]plan].md",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let place = folder.path().join(number.to_string());
+            add_worktree(&repository, &place, &format!("p/{number}/1"), &first).unwrap();
+            shell(&place, &format!("{own} {edit}"));
+            switch(&place, &format!("p/{number}/2"), &tip);
+            let read = |name: &str| std::fs::read_to_string(place.join(name)).unwrap();
+            assert_eq!(git::head(&place).as_ref(), Some(&tip), "{edit}");
+            assert_eq!(read("item.md"), "own\nmore\n", "{edit}");
+            // What a session hides from git stays hidden: it blocks nothing.
+            let is_hidden = edit.contains("skip-worktree");
+            assert!(is_hidden || read("docs/[plan].md") == "plan\nmore\n", "{edit}");
+            assert_eq!(read("docs/p.md"), "other\n", "{edit}");
+        }
     }
 }

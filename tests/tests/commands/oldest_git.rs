@@ -12,9 +12,9 @@ const OLD: &str = "--abort --allow-empty --amend --bare --batch --branch --cache
     --dry-run --exclude-from --exclude-standard --ff-only --file --find-renames --fixed-strings --force --format --get-regexp \
     --git-path --ignore-submodules --ignored --intent-to-add --inter-hunk-context --is-ancestor --is-inside-work-tree --list --local \
     --message --name-only --no-color --no-commit-id --no-ext-diff --no-filters --no-follow-tags --no-pager --no-recurse-submodules \
-    --no-renames --no-show-signature --no-skip-worktree --no-tags --no-textconv --no-track --no-verify --null --only --onto --orphan \
+    --no-renames --no-show-signature --no-tags --no-textconv --no-track --no-verify --null --only --onto --orphan \
     --others --patch --porcelain --prune --push --quiet --refresh --exclude-per-directory --no-deref --raw --relative --replace-all --reset --root --show-cdup --show-prefix \
-    --show-toplevel --since --skip-worktree --src-prefix --dst-prefix --stage --stat --stdin --stdin-paths --submodule --template \
+    --show-toplevel --since --src-prefix --dst-prefix --stage --stat --stdin --stdin-paths --submodule --template \
     --unified --unmerged --untracked-files --verify --version --window --no-autosquash --no-hardlinks --force-with-lease --get-all \
     --full-history --ignore-skip-worktree-bits --reverse --topo-order";
 

@@ -249,7 +249,11 @@ fn a_question_is_answered_from_anywhere_and_another_machine_goes_on_with_what_wa
             return does(turn, "test -e half.txt && mkdir -p done && echo 8042 > done/1.txt");
         }
         match turn.step {
-            0 => Step::bash("echo half > half.txt && git add -A && git commit -qm Half").usage(30_000),
+            // What it notes in its copy of the plan travels with its work.
+            0 => Step::bash(
+                "echo half > half.txt && echo '  > port 80 is taken' >> fix_plan.md && git add -A && git commit -qm Half",
+            )
+            .usage(30_000),
             _ => {
                 let words = turn.promise.replace("COMPLETE", "BLOCKED").replace("</", " which port?</");
                 Step::text(format!("I cannot go on.\n\n{words}")).usage(31_000)
@@ -267,6 +271,7 @@ fn a_question_is_answered_from_anywhere_and_another_machine_goes_on_with_what_wa
     assert_eq!(finished.code, Some(0), "{finished:?}");
     fleet.assert_landed_once(&format!("{finished:?}"));
     assert_eq!(fleet.merged("half.txt"), "half");
+    assert_eq!(fleet.merged("fix_plan.md").matches("\n  > port 80 is taken").count(), 1);
     assert_tidy(&machines[1], &finished);
 }
 

@@ -32,6 +32,7 @@ mod outside;
 mod pack;
 mod parked;
 mod plan;
+mod plan_edits;
 mod prompt_words;
 mod ralph_command;
 mod real_night;

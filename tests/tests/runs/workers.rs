@@ -65,7 +65,7 @@ pub(crate) fn target(world: &World) -> String {
 }
 
 /// What a file on that branch holds.
-fn merged(world: &World, file: &str) -> String {
+pub(crate) fn merged(world: &World, file: &str) -> String {
     world.git(&["show", &format!("{}:{file}", target(world))])
 }
 
@@ -79,7 +79,7 @@ fn trees(world: &World) -> PathBuf {
 }
 
 /// Nothing is left: no worktree, and of the items' branches only these attempts.
-fn assert_tidy(world: &World, attempts: &[&str]) {
+pub(crate) fn assert_tidy(world: &World, attempts: &[&str]) {
     let worktrees = world.git(&["worktree", "list"]);
     assert_eq!(worktrees.lines().count(), 1, "{worktrees}");
     let branches = world.git(&["for-each-ref", "--format=%(refname:lstrip=4)", "refs/heads/plimsoll-items"]);
@@ -300,7 +300,7 @@ fn what_breaks_the_check_of_an_item_that_is_merged_comes_back() {
 
 /// Puts a git before the real one on the PATH that kills the run (`run.pid`) at the given command of the given kind; `is_after` says
 /// whether the command has been carried out by then. `pattern` is one of the shell's, for all arguments with a blank at the end.
-fn kill_at_git(world: &mut World, pattern: &str, count: usize, is_after: bool) {
+pub(crate) fn kill_at_git(world: &mut World, pattern: &str, count: usize, is_after: bool) {
     let found = world.command("sh", &["-c", "command -v git"]).run().expect_success().stdout;
     let (real, home) = (found.trim().to_owned(), world.home().display().to_string());
     let run = if is_after { format!("{real} \"$@\"; code=$?") } else { "code=1".to_owned() };
@@ -518,13 +518,13 @@ fn a_worker_that_is_frozen_and_goes_on_later_lands_its_item_once() {
 
 // ---- the user ----
 
-fn begin(world: &World, arguments: &[&str]) -> Running {
+pub(crate) fn begin(world: &World, arguments: &[&str]) -> Running {
     let ours = ["run", "--objective", "Do the plan.", "--name", "Dates", "--workers"];
     let all: Vec<&str> = ours.iter().chain(arguments).chain(&CLIENT).copied().collect();
     world.plimsoll(&all).timeout(LIMIT).spawn()
 }
 
-fn resume(world: &World) -> Finished {
+pub(crate) fn resume(world: &World) -> Finished {
     world.plimsoll(&["run", "--resume"]).timeout(LIMIT).run()
 }
 
@@ -659,7 +659,7 @@ fn a_hostile_session_ticks_nothing_starts_nothing_and_lands_nothing_of_ours() {
             // Everything is done, says the plan of the others; and its own is committed.
             ("1", _) => does(
                 turn,
-                "git update-index --no-skip-worktree fix_plan.md; sed -i 's/\\[ \\]/[x]/' fix_plan.md; git add -f plimsoll-item.md; mkdir -p done; echo 1 > done/1.txt",
+                "sed -i 's/\\[ \\]/[x]/' fix_plan.md; git add -f plimsoll-item.md; mkdir -p done; echo 1 > done/1.txt",
             ),
             // Its worktree leads into a repository of its own.
             ("2", false) => match turn.step {

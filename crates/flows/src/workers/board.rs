@@ -5,13 +5,13 @@ use crate::workers::ground::Ground;
 use crate::workers::table::Table;
 use plimsoll_domain::board::{Aside, Board, BoardItem, Stage};
 use plimsoll_domain::format::Format;
-use plimsoll_domain::question::Question;
+use plimsoll_domain::question::{OpenQuestion, Question};
 use plimsoll_domain::workers::{Member, Work, Workers};
 use plimsoll_domain::{RunState, TodoList, plan_edit};
-use plimsoll_launcher::git;
 use plimsoll_policy::plan::Item;
 use plimsoll_policy::workers::{board, reopen};
 use plimsoll_store::{Durability, Project, StoreError, disk, state_file};
+use std::path::PathBuf;
 
 /// The plan as the run shows it, where git follows the plan itself: with the ticks of what is merged, with questions and the
 /// user's answers. The user's own files stay as they are until the work is merged.
@@ -31,6 +31,13 @@ pub(super) fn new_record(project: &Project, run: &RunState, ground: &Ground) -> 
         .map(|item| Item { text: item.text, done: item.done, lines: None, model: None })
         .collect();
     let board = board(&items);
+    let plan_is_tracked = ground.is_tracked(&plan);
+    let is_shown_apart = plan_is_tracked && ground.repo_path(&plan) != ground.repo_path(SHOWN);
+    let path = project.root().join(SHOWN);
+    if let (true, Some(earlier)) = (is_shown_apart, disk::read(&path)?) {
+        // An earlier run showed its own plan there. What the user answered in it is nowhere else.
+        disk::replace(&path, &with_answers(text.as_bytes(), &earlier), Durability::Durable)?;
+    }
     Ok(Workers {
         format: Format,
         works: vec![Work::default(); board.items.len()],
@@ -38,12 +45,32 @@ pub(super) fn new_record(project: &Project, run: &RunState, ground: &Ground) -> 
         target: format!("plimsoll/{}-{}", slug(&plan), run.run_id.chars().take(8).collect::<String>()),
         began_at: ground.commit.to_string(),
         users_branch: ground.branch.clone(),
-        plan_is_tracked: git::is_tracked(project.root(), &plan),
+        plan_is_tracked,
         plan,
         passed: Vec::new(),
         waits_for_next_day: false,
         member: None,
     })
+}
+
+/// The plan with the questions about its open items that have an answer in an earlier copy of it.
+fn with_answers(plan: &[u8], earlier: &[u8]) -> Vec<u8> {
+    let mut plan = plan.to_vec();
+    for item in TodoList::parse(&String::from_utf8_lossy(earlier)).items {
+        for asked in item.questions.iter().filter(|asked| !asked.answers.is_empty()) {
+            let question = OpenQuestion {
+                item: item.text.clone(),
+                question: OpenQuestion::kept(&asked.text),
+                ..OpenQuestion::default()
+            };
+            let asked_again = plan_edit::with_question(&plan, &item.text, &asked.text)
+                .filter(|_| !has_asked(&plan, &item.text, &asked.text));
+            let answers = asked.answers.join("\n");
+            let answered = asked_again.and_then(|plan| plan_edit::with_answer(&plan, &question, &answers));
+            plan = answered.unwrap_or(plan);
+        }
+    }
+    plan
 }
 
 /// The record of a machine that joins a fleet; the board is looked at before anything is decided by it.
@@ -105,9 +132,14 @@ fn shown(now: &Workers) -> &str {
     if now.plan_is_tracked || now.member.is_some() { SHOWN } else { &now.plan }
 }
 
+/// Where the run shows its plan.
+pub(super) fn shown_path(project: &Project, now: &Workers) -> PathBuf {
+    project.root().join(shown(now))
+}
+
 /// The plan as the run shows it; what is not there is read off the plan itself.
 pub(super) fn shown_plan(project: &Project, now: &Workers) -> Result<Vec<u8>, StoreError> {
-    match disk::read(&project.root().join(shown(now)))? {
+    match disk::read(&shown_path(project, now))? {
         Some(plan) => Ok(plan),
         None => Ok(disk::read(&project.root().join(&now.plan))?.unwrap_or_default()),
     }
@@ -126,7 +158,7 @@ pub(super) fn show(project: &Project, run: &RunState, table: &Table) -> Result<(
                 .unwrap_or(plan);
         }
     }
-    let path = project.root().join(shown(&now));
+    let path = shown_path(project, &now);
     if plan != before || !disk::exists(&path) {
         disk::replace(&path, &plan, Durability::Durable)?;
     }
@@ -215,6 +247,16 @@ pub(super) fn item_plan(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn answers_of_an_earlier_run_are_kept_for_items_that_are_still_open() {
+        let earlier = "- [ ] one\n  > a note\n  ? Which port?\n  ! 8042\n  ! or 8043\n  ? Who?\n- [ ] two\n  ? Why?\n  ! So.\n- [ ] gone\n  ? a?\n  ! b\n";
+        let plan = "# Next\n- [x] two\n- [ ] one\n- [ ] three\n";
+        let expected = "# Next\n- [x] two\n- [ ] one\n  ? Which port?\n  ! 8042\n  ! or 8043\n- [ ] three\n";
+        let kept = with_answers(plan.as_bytes(), earlier.as_bytes());
+        assert_eq!(String::from_utf8(kept.clone()).unwrap(), expected);
+        assert_eq!(with_answers(&kept, earlier.as_bytes()), kept);
+    }
 
     #[test]
     fn a_plan_of_any_name_makes_a_part_of_a_branch() {

@@ -2,14 +2,14 @@
 //! they would not see.
 
 use crate::our_files::is_ours;
-use plimsoll_domain::git_names::CommitId;
+use plimsoll_domain::git_names::{CommitId, RepoPath};
 use plimsoll_launcher::branch::{BranchError, Head, has_changes, head};
 use plimsoll_launcher::{git, worktree};
 use plimsoll_store::{Project, layout};
-use std::path::PathBuf;
+use std::path::{Component, PathBuf};
 
 /// The plan of an item's own run: beside the other files, so that the client asks nobody before it is edited, and git is told
-/// to overlook it.
+/// to ignore it.
 pub(super) const ITEM_PLAN: &str = "plimsoll-item.md";
 
 /// Why they cannot.
@@ -65,6 +65,28 @@ pub struct Ground {
     pub commit: CommitId,
 }
 
+impl Ground {
+    /// Returns where the repository has a file that is named from the project on. None outside of the repository.
+    pub(super) fn repo_path(&self, file: &str) -> Option<RepoPath> {
+        let whole = self.repository.join(&self.below).join(file);
+        let mut parts: Vec<&str> = Vec::new();
+        for part in whole.strip_prefix(&self.repository).ok()?.components() {
+            match part {
+                Component::CurDir => {}
+                Component::ParentDir => drop(parts.pop()?),
+                Component::Normal(part) => parts.push(part.to_str()?),
+                Component::RootDir | Component::Prefix(_) => return None,
+            }
+        }
+        RepoPath::parse(&parts.join("/")).ok()
+    }
+
+    /// Whether git tracks a file that is named from the project on.
+    pub(super) fn is_tracked(&self, file: &str) -> bool {
+        self.repo_path(file).is_some_and(|path| !git::tracked(&self.repository, &[path]).is_empty())
+    }
+}
+
 /// Could a parallel run begin here? Nothing is written.
 pub fn check(project: &Project) -> Result<Ground, Unfit> {
     let ground = look(project)?;
@@ -97,4 +119,34 @@ pub fn look(project: &Project) -> Result<Ground, Unfit> {
     let below = root.strip_prefix(tree).map(PathBuf::from).unwrap_or_default();
     let commit = git::head(root).ok_or(Unfit::NoCommit)?;
     Ok(Ground { repository: tree.to_owned(), below, branch, commit })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_has_one_path_in_the_repository_however_it_is_named() {
+        let commit = CommitId::parse(&"a".repeat(40)).unwrap();
+        let ground = |below: &str| Ground {
+            repository: PathBuf::from("/home/me/repo"),
+            below: PathBuf::from(below),
+            branch: "main".to_owned(),
+            commit: commit.clone(),
+        };
+        for (below, file, expected) in [
+            ("", "fix_plan.md", Some("fix_plan.md")),
+            ("", "./docs//my plan.md", Some("docs/my plan.md")),
+            ("pkg", "fix_plan.md", Some("pkg/fix_plan.md")),
+            ("pkg", "../fix_plan.md", Some("fix_plan.md")),
+            ("pkg", "/home/me/repo/docs/./plan.md", Some("docs/plan.md")),
+            ("pkg", "../../plan.md", None),
+            ("", "/home/me/plan.md", None),
+            ("", ".git/plan.md", None),
+            ("", ".", None),
+        ] {
+            let path = ground(below).repo_path(file);
+            assert_eq!(path.as_ref().map(RepoPath::as_str), expected, "{below} {file}");
+        }
+    }
 }

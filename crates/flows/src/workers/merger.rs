@@ -4,8 +4,9 @@
 mod refusal;
 
 use crate::run::verify::verify;
-use crate::workers::board::{BEGUN_BEFORE, ticks};
+use crate::workers::board::{BEGUN_BEFORE, shown_plan, ticks};
 use crate::workers::ground::ITEM_PLAN;
+use crate::workers::session_notes::with_shown_notes;
 use crate::workers::shared::{BoardError, Refused, Shared, SharedBoard, look};
 use crate::workers::table::Table;
 use crate::workers::tree::Trees;
@@ -287,8 +288,11 @@ impl<'a> Merger<'a> {
         let repository = self.merge_repository();
         // A fleet's work was fetched with its branch.
         let taken = if self.table.shared.is_none() { repository.own().take(&commit) } else { Ok(()) };
-        let rebased =
-            taken.map_err(WorktreeError::from).and_then(|()| repository.rebase(&commit, &beyond, &self.end));
+        // The user's plan is changed by the merger alone, and the plan of the item's own run is in no commit.
+        let files = self.trees.plan_files.all();
+        let work = taken.and_then(|()| repository.own().without_files(&beyond, &commit, &files));
+        let rebased = work.clone().map_err(WorktreeError::from);
+        let rebased = rebased.and_then(|work| repository.rebase(&work, &beyond, &self.end));
         let bare = match rebased {
             Ok(Rebased::Onto(end)) => end,
             Ok(Rebased::Nothing) => {
@@ -299,10 +303,14 @@ impl<'a> Merger<'a> {
             // what has landed.
             Ok(Rebased::Conflict { .. }) if self.end != self.tip => return Ok(false),
             Ok(Rebased::Conflict { files, words }) => {
+                // The next session is led to the work without the changes of the plan, if its repository can have that.
+                let is_here =
+                    |work: &CommitId| self.table.shared.is_some() || repository.own().give(work).is_ok();
+                let work = work.ok().filter(is_here).unwrap_or(commit);
                 self.send_back(
                     &now,
                     item,
-                    &Refusal::conflict(repository, &now, item, [&commit, &beyond, &self.end], &files, &words),
+                    &Refusal::conflict(repository, &now, item, [&work, &beyond, &self.end], &files, &words),
                     None,
                 )?;
                 return Ok(false);
@@ -314,20 +322,10 @@ impl<'a> Merger<'a> {
             }
             Err(error @ WorktreeError::TookTooLong(_)) => return Err(error.into()),
         };
-        self.remove_item_plan()?;
         let commit = self.tick(&now, item)?;
         self.end.clone_from(&commit);
         self.stacked.push(Stacked { item, bare, commit });
         Ok(true)
-    }
-
-    /// The plan of an item's run that a session has committed all the same.
-    fn remove_item_plan(&self) -> Result<(), MergeError> {
-        let file = self.trees.ground.below.join(ITEM_PLAN);
-        if self.merge_repository().is_tracked(&file) {
-            self.merge_repository().remove_file(&file, "Take out Plimsoll's own file")?;
-        }
-        Ok(())
     }
 
     /// Says in the message of the last commit what passed on its tree, and keeps that outside the project. The tree is the one that
@@ -373,30 +371,50 @@ impl<'a> Merger<'a> {
         if !now.plan_is_tracked {
             return Ok(repository.head()?);
         }
-        let path = self.project().root().join(&now.plan);
+        let Some(file) = &self.trees.plan_files.plan else { return Ok(repository.head()?) };
+        let path = repository.work_tree().join(file.as_str());
         let plan = disk::read(&path)?.unwrap_or_default();
         let is_here = |place: usize| place == item || self.stacked.iter().any(|one| one.item == place);
         let ticked = plan_edit::with_ticks(&plan, &ticks(now, is_here)).unwrap_or_else(|| plan.clone());
         let text = &now.board.items[item].text;
-        let ticked = plan_edit::with_notes(&ticked, text, &self.notes(item)).unwrap_or(ticked);
+        let ticked = match &self.table.shared {
+            None => with_shown_notes(&ticked, &shown_plan(self.trees.main_project(), now)?),
+            Some(shared) => {
+                let known = shared.target.notes(item).into_iter();
+                let known: Vec<String> = known.map(|note| plimsoll_secrets::without(&note)).collect();
+                plan_edit::with_notes(&ticked, text, &known).unwrap_or(ticked)
+            }
+        };
         if ticked == plan {
             return Ok(repository.head()?);
         }
         disk::replace(&path, &ticked, Durability::Lazy)?;
         let message = format!("Tick {}", clip(&one_line(text), 60));
         let message = with_trailers(&message, &trailers(&self.run.run_id, &[text], None));
-        Ok(repository.commit_file(&self.trees.ground.below.join(&now.plan), &message)?)
+        Ok(repository.commit_file(file, &message)?)
     }
 
-    /// What the item's sessions noted below it.
-    fn notes(&self, item: usize) -> Vec<String> {
-        match &self.table.shared {
-            None => notes(self.trees, item),
-            Some(shared) => {
-                let known = shared.target.notes(item).into_iter();
-                known.map(|note| plimsoll_secrets::without(&note)).collect()
-            }
+    /// Merges the notes that no item brought, because they came after the last one was merged. The result must pass what any
+    /// result must; else they are only in the plan that the run shows. Returns whether there were any and they are merged.
+    pub(super) fn merge_notes(&mut self) -> Result<bool, MergeError> {
+        let now = self.table.now();
+        let file = self.trees.plan_files.plan.clone().filter(|_| now.plan_is_tracked);
+        // A fleet's notes travel with items.
+        let (Some(file), None) = (file, &self.table.shared) else { return Ok(false) };
+        self.tip = self.settle()?;
+        self.stacked.clear();
+        let repository = self.merge_repository();
+        repository.check_out(&self.tip)?;
+        let path = repository.work_tree().join(file.as_str());
+        let plan = disk::read(&path)?.unwrap_or_default();
+        let noted = with_shown_notes(&plan, &shown_plan(self.trees.main_project(), &now)?);
+        if noted == plan {
+            return Ok(false);
         }
+        disk::replace(&path, &noted, Durability::Lazy)?;
+        let message = with_trailers("Note what sessions found", &trailers(&self.run.run_id, &[], None));
+        self.end = repository.commit_file(&file, &message)?;
+        Ok(self.verify()?.is_none() && self.advance(&now, &[])?)
     }
 
     fn send_back(
@@ -445,12 +463,12 @@ impl<'a> Merger<'a> {
     }
 }
 
-/// What the sessions of an item that was worked on here noted below it.
+/// What the sessions of an item that was worked on here noted below it, as a fleet is told it.
 pub(super) fn notes(trees: &Trees, item: usize) -> Vec<String> {
     let project = trees.project(&trees.of_item(item));
     let plan = disk::read_text(&project.root().join(ITEM_PLAN)).ok().flatten().unwrap_or_default();
-    let known = TodoList::parse(&plan).items.into_iter().next().unwrap_or_default();
-    let notes = known.notes.into_iter().filter(|note| !note.starts_with(BEGUN_BEFORE));
+    let known = TodoList::parse(&plan).items.into_iter().flat_map(|known| known.notes);
+    let notes = known.filter(|note| !note.starts_with(BEGUN_BEFORE));
     // They are committed.
     notes.map(|note| plimsoll_secrets::without(&note)).collect()
 }
@@ -527,8 +545,10 @@ impl Bench for Merger<'_> {
         self.settle_at(&self.end)?;
         self.note_passed(&passed)?;
         if let Some(shared) = &self.table.shared {
-            here.iter()
-                .for_each(|one| shared.target.clean(one.item, now.board.items[one.item].epoch, self.give_up));
+            let files = self.trees.plan_files.all();
+            for one in &here {
+                shared.target.clean(one.item, now.board.items[one.item].epoch, &files, self.give_up);
+            }
         }
         Ok(true)
     }

@@ -6,13 +6,13 @@ use crate::run::sandbox::{CommandScope, run_command};
 use crate::workers::ground::{Ground, ITEM_PLAN};
 use plimsoll_domain::RunState;
 use plimsoll_domain::TodoList;
-use plimsoll_domain::git_names::{BranchName, CommitId, RepoPath};
+use plimsoll_domain::git_names::{BranchName, CommitId};
 use plimsoll_domain::todo::Item;
 use plimsoll_launcher::git::AllowedPrograms;
 use plimsoll_launcher::merge_repository::MergeRepository;
 use plimsoll_launcher::own_repository::OwnRepository;
 use plimsoll_launcher::remote_repository::RemoteError;
-use plimsoll_launcher::worktree::WorktreeError;
+use plimsoll_launcher::worktree::{PlanFiles, WorktreeError};
 use plimsoll_launcher::{git, worktree};
 use plimsoll_store::{Durability, Project, StoreError, disk, layout, ledger};
 use std::path::{Path, PathBuf};
@@ -60,8 +60,8 @@ pub(super) struct Trees {
     pub(super) merge: MergeRepository,
     folder: PathBuf,
     main: Project,
-    /// The plan that git follows, from the project on: a worker leaves it alone.
-    plan: Option<String>,
+    /// What sessions change in these is not merged.
+    pub(super) plan_files: PlanFiles,
     setup: Option<Setup>,
     /// Which filters run when files are checked out.
     allowed: AllowedPrograms,
@@ -106,7 +106,7 @@ impl Trees {
         main: &Project,
         run: &RunState,
         ground: Ground,
-        plan: Option<String>,
+        plan_files: PlanFiles,
         setup: Option<Setup>,
         own: OwnRepository,
     ) -> Result<Trees, TreeError> {
@@ -114,7 +114,12 @@ impl Trees {
         let folder = folder(main, &run.run_id).ok_or_else(home)?;
         let allowed = allowed_programs(run.options.commit_hooks);
         let merge = MergeRepository::open(own, &folder.join("merge"), allowed)?;
-        Ok(Trees { ground, merge, folder, main: main.clone(), plan, setup, allowed })
+        Ok(Trees { ground, merge, folder, main: main.clone(), plan_files, setup, allowed })
+    }
+
+    /// The project that the user works in.
+    pub(super) fn main_project(&self) -> &Project {
+        &self.main
     }
 
     /// The worktree of an item.
@@ -163,13 +168,11 @@ impl Trees {
         }
         if is_there {
             worktree::take_over(&tree);
-            self.overlook_plan(&tree, false)?;
-            worktree::switch_new(&tree, &wanted.branch, begins_at, self.allowed)?;
+            worktree::switch_new(&tree, &wanted.branch, begins_at, &self.plan_files, self.allowed)?;
         } else {
             self.clear(&tree)?;
             worktree::add(&self.ground.repository, &tree, &wanted.branch, begins_at, self.allowed)?;
         }
-        self.overlook_plan(&tree, true)?;
         let project = self.project(&tree);
         self.copy_files(&project)?;
         self.write_plan(wanted)?;
@@ -190,9 +193,10 @@ impl Trees {
             return Ok(());
         }
         // What earlier sessions noted stays.
-        let known = TodoList::parse(&known.unwrap_or_default()).items.into_iter().next().unwrap_or_default();
+        let known = TodoList::parse(&known.unwrap_or_default()).items;
         let mut item = wanted.plan.clone();
-        let new = known.notes.into_iter().filter(|note| !item.notes.contains(note)).collect::<Vec<_>>();
+        let known = known.into_iter().flat_map(|known| known.notes);
+        let new = known.filter(|note| !item.notes.contains(note)).collect::<Vec<_>>();
         item.notes.splice(0..0, new);
         let plan = TodoList { items: vec![item] }.render();
         disk::replace(&project.root().join(ITEM_PLAN), plan.as_bytes(), Durability::Durable)
@@ -241,17 +245,6 @@ impl Trees {
         worktree::remove(&self.ground.repository, tree)?;
         disk::remove_empty_folder(&self.folder);
         Ok(())
-    }
-
-    /// The merger alone ticks the plan: what a session changes there is none of its branch.
-    fn overlook_plan(&self, tree: &Path, is_overlooked: bool) -> Result<(), WorktreeError> {
-        let Some(plan) = &self.plan else { return Ok(()) };
-        let project = self.project(tree);
-        let Ok(plan) = RepoPath::parse(plan) else { return Ok(()) };
-        if git::tracked(project.root(), std::slice::from_ref(&plan)).is_empty() {
-            return Ok(());
-        }
-        worktree::overlook(project.root(), &plan, is_overlooked)
     }
 
     /// Copies what git does not bring, where it is not there.

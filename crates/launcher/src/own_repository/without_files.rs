@@ -140,7 +140,7 @@ impl OwnRepository {
         let changed: TreeEntry = if rest.is_empty() {
             entry.map(<[u8]>::to_vec)
         } else {
-            let folder = match there.as_ref().map(|line| line.folder()) {
+            let folder = match there.as_ref().map(TreeLine::folder) {
                 Some(None) => return Ok(tree.to_owned()),
                 Some(Some(folder)) => folder,
                 None if entry.is_none() => return Ok(tree.to_owned()),
@@ -315,12 +315,31 @@ mod tests {
     }
 
     #[test]
+    fn what_a_commit_did_to_the_plan_does_not_count_among_what_a_target_lacks() {
+        let (folder, repository, _) = stage_with_plan();
+        shell(&repository, "git switch -qc work");
+        let work = commit(&repository, "echo x > x.txt; echo mine >> 'docs/old/[plan].md'");
+        let more = commit(&repository, "echo y > y.txt");
+        shell(&repository, "git switch -q main");
+        commit(&repository, "echo x > x.txt");
+        let target = commit(&repository, "echo tick >> 'docs/old/[plan].md'");
+        let own = own(&folder, &repository);
+        for taken in [&more, &target] {
+            own.take(taken).unwrap();
+        }
+        assert!(own.is_all_on(target.as_str(), &work, &files(&FILES)[..1]));
+        assert!(!own.is_all_on(target.as_str(), &more, &files(&FILES)[..1]));
+        assert!(!own.is_all_on(target.as_str(), &work, &files(&FILES)[1..]));
+    }
+
+    #[test]
     fn merges_stay_merges_and_a_range_that_changes_only_the_plan_is_empty() {
         let (folder, repository, base) = stage_with_plan();
         let only = commit(&repository, "echo tick >> 'docs/old/[plan].md'");
         shell(
             &repository,
-            "git switch -qc side; echo side > side.txt; echo side >> 'docs/old/[plan].md'; git add -A; git commit -qm Side; git switch -q main",
+            "git switch -qc side; echo side > side.txt; echo side >> 'docs/old/[plan].md'; git add -A; \
+             git commit -qm Side; git switch -q main",
         );
         commit(&repository, "echo main > main.txt");
         shell(&repository, "git merge -q --no-ff -m Merged side");

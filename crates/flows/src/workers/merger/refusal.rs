@@ -45,9 +45,10 @@ impl Refusal {
         files: &[String],
         words: &str,
     ) -> Refusal {
-        // A fleet's branch is on the remote, its commits are here.
+        // A fleet's branch is on the remote, its commits are here. Without what a session changed in the plan it is another commit.
         let branch = match (&now.member, &now.board.items[item].stage) {
             (Some(_), Stage::Offered { commit }) => commit.clone(),
+            (None, Stage::Offered { commit }) if commit != end.as_str() => end.to_string(),
             _ => now.branch(item, now.board.items[item].epoch),
         };
         let ours = repository.difference(beyond, end, &[], DIFFERENCE);

@@ -5,6 +5,7 @@ use super::{Closing, STAGGER, Scheduler, followed};
 use crate::run::day;
 use crate::workers::board::item_plan;
 use crate::workers::child::{self, Start};
+use crate::workers::session_notes::carry_notes;
 use crate::workers::shared::{Reserved, Shared, SharedItem, UsedUp, WorkerNews, is_leased_by};
 use crate::workers::slot::{Slot, Stage};
 use crate::workers::table::Table;
@@ -43,6 +44,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
     pub(super) fn prepare(&mut self, mut slot: Slot<'scope>) -> Result<Slot<'scope>, WorkersError> {
         let now = self.table.now();
         let Claim { item, epoch } = slot.claim;
+        carry_notes(self.project, &now, self.trees, item)?;
         let wanted = Wanted {
             item,
             worker: slot.worker,

@@ -77,6 +77,7 @@ impl Scheduler<'_, '_> {
     pub(super) fn finish(&mut self, closing: Closing) -> Result<u8, WorkersError> {
         self.leave_fleet()?;
         show(self.project, self.run, self.table)?;
+        self.merge_notes(&closing);
         let closing = self.distrust_clone(closing);
         let _ = self.trees.remove_merger(self.table.shared.is_some());
         self.tell_kept();
@@ -94,6 +95,20 @@ impl Scheduler<'_, '_> {
         let state = state_file::load(self.project, Some(&self.run.run_id))?;
         self.watcher.tell(&Progress::Over { state: state.as_ref(), code });
         Ok(code)
+    }
+
+    /// Merges notes of items that are not merged. Where every item is, their notes came with them, and a run that is to go on brings
+    /// them with the next one.
+    fn merge_notes(&mut self, closing: &Closing) {
+        let ends_early = match closing {
+            Closing::Stop(status, _) => !matches!(status, Status::Completed | Status::Cancelled),
+            Closing::Interrupted | Closing::Cancelled | Closing::Pause(..) => false,
+        };
+        let give_up = self.give_up();
+        if ends_early && self.merger(&give_up).merge_notes().unwrap_or(false) {
+            let words = "the notes of items that are not merged were added to the plan on the branch";
+            self.watcher.tell(&Progress::Note(words.to_owned()));
+        }
     }
 
     /// Everything was verified in a repository of ours, and the user has the clone. If that is not the same, the run is not

@@ -10,6 +10,7 @@ use crate::workers::WorkersError;
 use crate::workers::board::show;
 use crate::workers::child::{self, Outcome};
 use crate::workers::records;
+use crate::workers::session_notes::carry_notes;
 use crate::workers::shared::local_moment;
 use crate::workers::slot::{Slot, Stage};
 use plimsoll_domain::board::{Aside, Stage as BoardStage};
@@ -52,6 +53,7 @@ impl<'scope> Scheduler<'scope, '_> {
             // A session that was ended in the middle of a commit.
             worktree::take_over(&tree);
         }
+        carry_notes(self.project, &self.table.now(), self.trees, item)?;
         let project = self.trees.project(&tree);
         let epoch = slot.claim.epoch;
         let (_, errors) = child::outputs(self.project, self.run, item, epoch);
@@ -320,6 +322,8 @@ impl<'scope> Scheduler<'scope, '_> {
             if living(&project, &now.works[item]).is_some() {
                 continue;
             }
+            // A client that outlived its run may have written since.
+            carry_notes(self.project, &now, self.trees, item)?;
             let moved = records::move_to(&project, self.project).map_err(|error| error.to_string());
             let removed = moved.and_then(|()| self.trees.remove(&tree).map_err(|error| error.to_string()));
             match removed {
@@ -344,11 +348,14 @@ impl<'scope> Scheduler<'scope, '_> {
         let repository = &self.trees.ground.repository;
         let of_run = || worktree::end_of(repository, &now.target_branch().ok()?);
         let target = self.table.shared.as_ref().map_or_else(of_run, |shared| shared.target.seen());
+        let (own, plan_files) = (self.trees.merge.own(), self.trees.plan_files.all());
         for epoch in 1..=now.board.items[item].epoch {
             let Ok(branch) = now.attempt_branch(item, epoch) else { continue };
             let Some(end) = worktree::end_of(repository, &branch) else { continue };
-            let is_all_merged =
-                || target.as_ref().is_some_and(|target| worktree::is_all_on(repository, target, &end));
+            let is_all_merged = || {
+                let target = target.as_ref().filter(|_| own.take(&end).is_ok());
+                target.is_some_and(|target| own.is_all_on(target.as_str(), &end, &plan_files))
+            };
             if epoch == now.board.items[item].epoch || is_all_merged() {
                 worktree::remove_branch(repository, &branch, &end);
             }

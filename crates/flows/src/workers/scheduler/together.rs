@@ -153,7 +153,7 @@ impl Scheduler<'_, '_> {
         if outlook(&self.table.now().board, self.table.moment()) == Outlook::Done {
             // Nobody else may be there to say it.
             let _ = shared.ask_again(FAREWELL, &self.give_up(), |board| board.end());
-            shared.target.sweep(&self.give_up());
+            shared.target.sweep(&self.trees.plan_files.all(), &self.give_up());
         }
         let now = self.table.now();
         let is_merger = now.member.is_some_and(|member| member.name == now.board.merger.holder);

@@ -49,7 +49,8 @@ fn deliver(
 ) -> Result<bool, StoreError> {
     let Ok(branch) = table.now().attempt_branch(result.item, result.epoch) else { return Ok(true) };
     let mut news = result.clone();
-    let told = if result.outcome == ItemOutcome::Offered { notes(result.item) } else { Vec::new() };
+    // Also of an item that is not done: another machine may go on with it.
+    let told = notes(result.item);
     // What the target has need not be pushed.
     if result.start != result.beyond {
         match shared.target.push_work(result, &branch, &told, give_up) {

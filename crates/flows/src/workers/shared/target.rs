@@ -1,7 +1,7 @@
 //! Where the work of several machines comes together: a branch of the remote. Only refs of the remote are written, and of the clone
 //! one of our own.
 
-use plimsoll_domain::git_names::{BranchName, CommitId};
+use plimsoll_domain::git_names::{BranchName, CommitId, RepoPath};
 use plimsoll_domain::workers::ItemResult;
 use plimsoll_launcher::own_repository::OwnRepository;
 use plimsoll_launcher::remote_repository::{Lease, Push, Remote, RemoteError};
@@ -238,7 +238,7 @@ impl RemoteTarget {
     }
 
     /// Once everything is merged: removes what is left of the items where somebody died before that, and what the target has.
-    pub(in super::super) fn sweep(&self, give_up: &dyn Fn() -> bool) {
+    pub(in super::super) fn sweep(&self, plan_files: &[RepoPath], give_up: &dyn Fn() -> bool) {
         let fleet = &self.fleet;
         let whole = format!("+{}:{}", self.whole(), self.reference());
         let branches = format!("+refs/heads/plimsoll-items/{fleet}/*:refs/plimsoll/{fleet}/branches/*");
@@ -253,19 +253,26 @@ impl RemoteTarget {
             self.remote.below(below.trim_end_matches('/')).into_iter().filter_map(item).collect();
         for item in left {
             // No attempt has this number: each is asked whether the target has it all.
-            self.clean(item, 0, give_up);
+            self.clean(item, 0, plan_files, give_up);
         }
     }
 
-    /// Removes the branches and texts of an item that is merged. What an earlier attempt has that the target has not stays.
-    pub(in super::super) fn clean(&self, item: usize, epoch: u64, give_up: &dyn Fn() -> bool) {
+    /// Removes the branches and texts of an item that is merged. What an earlier attempt has that the target has not stays, apart
+    /// from changes of the plan.
+    pub(in super::super) fn clean(
+        &self,
+        item: usize,
+        epoch: u64,
+        plan_files: &[RepoPath],
+        give_up: &dyn Fn() -> bool,
+    ) {
         let (fleet, number) = (&self.fleet, item + 1);
         let branches = self.remote.below(&format!("refs/plimsoll/{fleet}/branches/{number}"));
         let texts = self.remote.below(&format!("refs/plimsoll/{fleet}/texts/{number}"));
         let target = self.reference();
         let branch = |(known, end): &(String, CommitId)| {
             let attempt = known.rsplit('/').next()?;
-            let is_over = attempt == epoch.to_string() || self.remote.is_all_on(&target, end);
+            let is_over = attempt == epoch.to_string() || self.own().is_all_on(&target, end, plan_files);
             is_over.then(|| (format!("refs/heads/plimsoll-items/{fleet}/{number}/{attempt}"), end.clone()))
         };
         let text = |(known, id): &(String, CommitId)| {
