@@ -1,5 +1,6 @@
 //! A session of 500 MB is recorded at the memory of a small one.
 
+use cpu_time::ProcessTime;
 use plimsoll_domain::{SessionId, SessionRecord, Timestamp};
 use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_flows::turns::catch_up::sync;
@@ -9,7 +10,6 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
 
 const ID: &str = "11111111-1111-4111-8111-111111111111";
 const MB: u64 = 1024 * 1024;
@@ -72,7 +72,7 @@ fn record_in_another_process(project: &Path) -> Cost {
 #[test]
 fn as_one_who_records() {
     let Some(folder) = std::env::var_os("PLIMSOLL_RECORD") else { return };
-    let start = Instant::now();
+    let start = ProcessTime::now();
     let turns = sync(&Project::at(Path::new(&folder)), CaptureLimits::USER).unwrap();
     let seconds = start.elapsed().as_secs_f64();
     let status = fs::read_to_string("/proc/self/status").unwrap();
@@ -101,7 +101,7 @@ fn record(size: u64) -> (Cost, f64) {
     record.start.transcript_path = Some(path.display().to_string());
     record.end.ended_at = Some(Timestamp::from("2026-01-07T13:00:00Z"));
     sessions::save(&project, &record, Durability::Lazy).unwrap();
-    let start = Instant::now();
+    let start = ProcessTime::now();
     let lines = BufReader::with_capacity(256 * 1024, File::open(&path).unwrap()).split(b'\n').count() as u64;
     let scan = start.elapsed().as_secs_f64();
     assert_eq!(lines, turns * 3);

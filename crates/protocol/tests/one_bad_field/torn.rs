@@ -1,14 +1,15 @@
 //! Texts that were cut in the wrong place, documents that were torn, and things no client would send.
 
 use crate::recorded::recordings;
+use cpu_time::ThreadTime;
 use plimsoll_protocol::result::RunResult;
 use plimsoll_protocol::status::StatusPayload;
 use plimsoll_protocol::stream::StreamLine;
 use plimsoll_protocol::transcript::Line;
 use plimsoll_protocol::{Event, Hook};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// A tenth of a second where nothing else is at work; what goes back to the beginning again and again takes minutes.
+/// Of a processor: a tenth of a second is usual; what goes back to the beginning again and again takes minutes.
 const BOUND: Duration = Duration::from_secs(10);
 
 fn prompt(bytes: &[u8]) -> Option<String> {
@@ -145,7 +146,7 @@ fn ten_megabytes_are_read_and_measured_without_going_back() {
         r#"{{"session_id":"s","tool_calls":[{{"tool_name":"Read","tool_input":{{"content":"{text}"}},"tool_response":[{{"type":"text","text":"{text}"}}]}}],"hook_event_name":"PostToolBatch"}}"#
     );
     assert!(batch.len() > 10_000_000);
-    let begun = Instant::now();
+    let begun = ThreadTime::now();
     let hook = Hook::parse(batch.as_bytes()).expect("a payload");
     let seen = hook.event.tool_calls()[0].visible();
     assert!(begun.elapsed() < BOUND, "{:?}", begun.elapsed());
@@ -174,7 +175,7 @@ fn deep_nesting_neither_crashes_nor_loses_the_good_fields() {
                     format!(r#"{{"session_id":"s","hook_event_name":"PostToolUse","{field}":{nest}}}"#);
                 let hook = Hook::parse(text.as_bytes()).expect("a payload");
                 assert_eq!(hook.session_id.as_deref(), Some("s"), "{field} {depth}");
-                let begun = Instant::now();
+                let begun = ThreadTime::now();
                 hook.event.tool_calls()[0].visible();
                 assert!(begun.elapsed() < BOUND, "{field} {depth}: {:?}", begun.elapsed());
             }
