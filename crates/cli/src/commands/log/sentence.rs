@@ -113,11 +113,11 @@ fn all_facts(event: &JournalEvent) -> String {
 fn run_started(run: &RunBegun) -> String {
     let verify: Vec<String> = run.verify.iter().flatten().map(|command| brief(command)).collect();
     let verify = if verify.is_empty() { String::new() } else { format!(", verify: {}", verify.join("; ")) };
-    let most = run.max_iterations.map_or("?".to_owned(), |most| most.to_string());
+    let most = run.max_iterations.map_or("? sessions".to_owned(), |most| counted(most as usize, "session"));
     let branch =
         run.branch.as_ref().map_or(String::new(), |branch| format!(", on the branch {}", brief(branch)));
     format!(
-        "run \"{}\" started: {}, at most {most} sessions{branch}{verify}",
+        "run \"{}\" started: {}, at most {most}{branch}{verify}",
         clip(&or_unknown(run.task_name.as_deref()), 60),
         or_unknown(run.items.as_deref()),
     )

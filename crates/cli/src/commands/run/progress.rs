@@ -229,7 +229,7 @@ fn line(progress: &Progress<'_>) -> Option<String> {
                 .unwrap_or_default();
             // What all machines of a fleet may begin is counted elsewhere.
             let is_of_fleet = state.options.workers.as_ref().is_some_and(|workers| workers.fleet.is_some());
-            let most = format!(", at most {} sessions", state.options.max_iterations);
+            let most = format!(", at most {}", counted(state.options.max_iterations as usize, "session"));
             let most = if is_of_fleet { "" } else { &most };
             format!("run \"{}\" ({}){most}{todo}", one_line(&state.options.task_name), state.run_id)
         }

@@ -13,6 +13,7 @@ use crate::workers::tree::{TreeError, Wanted};
 use crate::workers::{WorkersError, task_path};
 use plimsoll_domain::Status;
 use plimsoll_domain::journal::{JournalEvent, SentBack, WorkerBegan};
+use plimsoll_domain::text::counted;
 use plimsoll_domain::workers::ItemOutcome;
 use plimsoll_launcher::process::Identity;
 use plimsoll_launcher::worktree;
@@ -338,6 +339,9 @@ pub(super) fn used_up_by_fleet(used_up: UsedUp) -> (Status, String) {
         UsedUp::Money(spent, most) => {
             (Status::Budget, format!("${spent:.2} of ${most:.2} spent by the whole fleet"))
         }
-        UsedUp::Sessions(used) => (Status::MaxIterations, format!("{used} sessions used by the whole fleet")),
+        UsedUp::Sessions(used) => {
+            let sessions = counted(used as usize, "session");
+            (Status::MaxIterations, format!("{sessions} used by the whole fleet"))
+        }
     }
 }

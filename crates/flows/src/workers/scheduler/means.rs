@@ -1,5 +1,6 @@
 //! What one item's run may use of what the whole plan may use.
 
+use plimsoll_domain::text::counted;
 use plimsoll_domain::workers::Workers;
 use plimsoll_domain::{RunState, Status};
 
@@ -32,7 +33,7 @@ pub(super) fn means(
     let (used, own) = (now.used(), now.works[item].now);
     let left = run.options.max_iterations.saturating_sub(used.sessions);
     if left == 0 {
-        return Means::None(Status::MaxIterations, format!("{} sessions used", used.sessions));
+        return Means::None(Status::MaxIterations, counted(used.sessions as usize, "session") + " used");
     }
     let tokens = match run.options.limits.max_tokens {
         Some(most) if used.tokens >= most => {

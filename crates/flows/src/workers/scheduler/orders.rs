@@ -4,6 +4,7 @@ use super::{Closing, FILES_INTERVAL, Scheduler, followed};
 use crate::run::lifecycle::StartError;
 use crate::workers::board::{show, take_answers};
 use crate::workers::{WorkersError, child};
+use plimsoll_domain::text::counted;
 use plimsoll_domain::{RunState, Status, Verdict};
 use plimsoll_store::{clock, state_file};
 use std::sync::atomic::Ordering;
@@ -69,7 +70,10 @@ impl<'scope> Scheduler<'scope, '_> {
             Some(Verdict::Stop { status, reason }) => Some(Closing::Stop(status, reason)),
             Some(Verdict::Pause { .. } | Verdict::Continue { .. }) | None => None,
         };
-        let sessions = || Closing::Stop(Status::MaxIterations, format!("{} sessions used", used.sessions));
+        let sessions = || {
+            let used = counted(used.sessions as usize, "session") + " used";
+            Closing::Stop(Status::MaxIterations, used)
+        };
         let reached = spent.or_else(|| (used.sessions >= most).then(sessions));
         self.closing = self.closing.take().or(reached);
     }

@@ -53,10 +53,10 @@ fn description(report: &Report) -> String {
     let sessions: usize = stints.map(|stint| stint.sessions.len()).sum();
     let count = |what| report.merges.iter().filter(|merge| merge.outcome == what).count();
     format!(
-        "Usage of the context windows of {} in {}; merged {} times, {} sent back, {} set aside",
+        "Usage of the context windows of {} in {}; {} merged, {} sent back, {} set aside",
         counted(report.workers.len(), "worker"),
         counted(sessions, "session"),
-        count(MergeOutcome::Merged),
+        counted(count(MergeOutcome::Merged), "item"),
         counted(count(MergeOutcome::SentBack), "item"),
         counted(count(MergeOutcome::SetAside), "item"),
     )
