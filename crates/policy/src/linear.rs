@@ -53,7 +53,7 @@ pub fn checkpoint(state: &RunState, clean: Clean<'_>) -> String {
     };
     format!(
         "checkpoint ({}, {}{at}).{finished}{item}{}{}{} {}.{handoff}",
-        checkpoint.cause.word(),
+        checkpoint.cause.shown_word(),
         checkpoint.level,
         said("Progress", &checkpoint.progress_on_item),
         said("Summary", &checkpoint.resume_summary),

@@ -96,8 +96,11 @@ fn a_session_that_ctrl_c_ended_was_ended_by_the_user_and_one_that_was_silent_by_
     assert_eq!(finished.code, Some(130), "{finished:?}");
     assert!(finished.stdout.contains("iteration 1 was ended by you (Ctrl-C"), "{}", finished.stdout);
     assert_eq!(ending_of_the_first(&world), "interrupted");
-    let log = world.plimsoll(&["log"]).run().stdout;
-    assert!(!log.contains("crash") && !log.contains("broke off"), "{log}");
+    for what in [&["log"][..], &["report", "-o", "-"], &["status"]] {
+        let told = world.plimsoll(what).run().stdout;
+        assert!(!told.contains("crash") && !told.contains("broke off"), "{what:?}: {told}");
+    }
+    assert!(status(&world).contains("cut short"), "{}", status(&world));
 
     let (world, _model) = run_with(|| Step::text("never").hang(Duration::from_secs(50)));
     let run = begin(&world, &["--idle-timeout", "2s", "--max-iterations", "1"]);

@@ -71,6 +71,14 @@ impl Cause {
         self.into()
     }
 
+    /// As shown to people. Sessions break off at a limit, an error of the API or a Ctrl-C, too: that is no crash.
+    pub fn shown_word(self) -> &'static str {
+        match self {
+            Cause::Crash => "cut short",
+            other => other.word(),
+        }
+    }
+
     /// True where the session had ended by then.
     pub fn is_after_the_session(self) -> bool {
         match self {

@@ -284,7 +284,7 @@ fn paragraph(state: &RunState, record: &SessionRecord) -> String {
     let checkpoint = if checkpoint.active && checkpoint.iteration == state.iteration {
         format!(
             " Checkpoint ({}, {}): {}.",
-            checkpoint.cause.word(),
+            checkpoint.cause.shown_word(),
             checkpoint.level,
             checkpoint.handoff_file
         )

@@ -42,7 +42,7 @@ fn moment(entry: &RunLine<'_>) -> Option<Moment> {
 pub(super) fn why(written: &CheckpointWritten) -> String {
     match written.cause {
         None | Some(Cause::Level) => written.level.to_string(),
-        Some(cause) => cause.word().to_owned(),
+        Some(cause) => cause.shown_word().to_owned(),
     }
 }
 

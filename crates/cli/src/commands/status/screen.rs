@@ -179,7 +179,7 @@ impl View {
         let percent = last.percent_at_checkpoint.map(|percent| format!(" at {percent}%")).unwrap_or_default();
         let cause = match last.cause {
             Cause::Level => last.level.to_string(),
-            cause => cause.word().to_owned(),
+            cause => cause.shown_word().to_owned(),
         };
         let of = format!("({cause}{percent}, session {})", last.iteration);
         Some(format!("{}the last: {} {of}", with_one(number), last.handoff_file))
