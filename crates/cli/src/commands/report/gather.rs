@@ -45,7 +45,7 @@ pub(super) fn gather(
         merges: workers::merges(&entries),
         levels: moments::levels(&entries).or_else(|| estimated_levels(project, &gathered.sessions)),
         handoffs: handoffs::handoffs(project, state, &entries, folder),
-        steps: steps(&scene(project, chosen)),
+        steps: steps(&scene(project, chosen, &entries)),
         ..bare(project, chosen, gathered, lines(&entries))
     };
     if chosen.is_present {
@@ -110,14 +110,23 @@ impl Gathered {
     }
 }
 
-fn scene<'a>(project: &Project, chosen: &'a Chosen) -> Scene<'a> {
+fn scene<'a>(project: &Project, chosen: &'a Chosen, entries: &[RunLine<'a>]) -> Scene<'a> {
     let until = chosen.state.lifecycle.paused_until().and_then(clock::moment);
     Scene {
         state: &chosen.state,
         at_work: chosen.is_present && lock::is_run_held(project),
         is_present: chosen.is_present,
         until: until.map(clock::for_people),
+        refusal: chosen.state.items.set_aside.first().and_then(|item| refusal_of(entries, item)),
     }
+}
+
+/// Why the work on an item was last not merged, if the item was set aside for that.
+fn refusal_of<'a>(entries: &[RunLine<'a>], item: &str) -> Option<&'a str> {
+    entries.iter().rev().find_map(|entry| match entry.event() {
+        JournalEvent::SentBack(back) if back.is_set_aside && back.item == item => Some(back.reason.as_str()),
+        _ => None,
+    })
 }
 
 fn cost(state: &RunState) -> Cost {

@@ -5,7 +5,7 @@ use crate::branch;
 use crate::endings::{PlainStep, RESUME, ending_words, step};
 use crate::questions;
 use crate::render::redact::RedactedText;
-use plimsoll_domain::text::counted;
+use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{RunState, Status, Verdict};
 
@@ -18,6 +18,8 @@ pub(super) struct Scene<'a> {
     pub(super) is_present: bool,
     /// Until when it waits, for people.
     pub(super) until: Option<String>,
+    /// Why the work on the first item that is set aside was not merged, if that is why.
+    pub(super) refusal: Option<&'a str>,
 }
 
 /// The steps, the most urgent first.
@@ -30,7 +32,7 @@ pub(super) fn steps(scene: &Scene<'_>) -> Vec<Step> {
     };
     let ours = ours.into_iter().map(|(words, command)| step(RedactedText::ours(&words, 400), command));
     // It names an item.
-    let set_aside = set_aside(scene.state).map(|words| step(RedactedText::line(&words, 400), None));
+    let set_aside = set_aside(scene).map(|words| step(RedactedText::line(&words, 600), None));
     let asked =
         questions(scene).into_iter().map(|(words, command)| step(RedactedText::line(&words, 400), command));
     let branch = branch::merge_step(scene.state)
@@ -115,19 +117,23 @@ fn questions(scene: &Scene<'_>) -> Vec<PlainStep> {
     (1..).zip(parked).take(QUESTIONS).map(words).chain(more).collect()
 }
 
-fn set_aside(state: &RunState) -> Option<String> {
+fn set_aside(scene: &Scene<'_>) -> Option<String> {
+    let state = scene.state;
     let number = state.items.set_aside.len();
     if number == 0 || state.lifecycle.status() == Status::Cancelled {
         return None;
     }
-    let first =
-        state.items.set_aside.first().map(|item| plimsoll_domain::text::clip(item, 80)).unwrap_or_default();
+    let first = state.items.set_aside.first().map(|item| clip(item, 80)).unwrap_or_default();
     let first = if number == 1 { format!(" (“{first}”)") } else { format!(" (“{first}” first)") };
     let them = if number == 1 { "it" } else { "them" };
     let items = counted(number, "item") + &first;
-    Some(format!(
-        "Set aside after no progress: {items}. Describe {them} more clearly in fix_plan.md, or split {them}."
-    ))
+    // A clearer description does not help work that could not be merged.
+    Some(match scene.refusal {
+        Some(reason) => format!("Set aside: {items}. It was not merged: {}.", clip(&one_line(reason), 400)),
+        None => format!(
+            "Set aside after no progress: {items}. Describe {them} more clearly in fix_plan.md, or split {them}."
+        ),
+    })
 }
 
 /// A handoff that has not been resumed comes first if the user must decide.
@@ -153,8 +159,26 @@ mod tests {
     use plimsoll_domain::state::{Items, Lifecycle, RunOptions, Spent};
 
     fn of(state: &RunState, at_work: bool, is_present: bool) -> Vec<Step> {
-        let scene = Scene { state, at_work, is_present, until: None };
+        let scene = Scene { state, at_work, is_present, until: None, refusal: None };
         steps(&scene)
+    }
+
+    #[test]
+    fn an_item_that_could_not_be_merged_is_set_aside_with_the_reason() {
+        let mut state = RunState {
+            items: Items { set_aside: vec!["Fix the parser".into()], ..Items::default() },
+            ..RunState::default()
+        };
+        let told = |state: &RunState, refusal| {
+            set_aside(&Scene { state, at_work: false, is_present: true, until: None, refusal }).unwrap()
+        };
+        let unclear = told(&state, None);
+        assert!(unclear.contains("Describe it more clearly"), "{unclear}");
+        let refused = told(&state, Some("it conflicts\nin a.rs"));
+        assert_eq!(refused, "Set aside: 1 item (“Fix the parser”). It was not merged: it conflicts in a.rs.");
+        state.items.set_aside.push("Add tests".into());
+        let refused = told(&state, Some("it conflicts"));
+        assert_eq!(refused, "Set aside: 2 items (“Fix the parser” first). It was not merged: it conflicts.");
     }
 
     #[test]
