@@ -90,8 +90,10 @@ pub struct GitFacts {
 pub struct CommandFact {
     /// The command line.
     pub command: String,
-    /// True when it exited with 0; none when its outcome is not recorded yet.
+    /// True when it exited with 0; none when that is not known.
     pub ok: Option<bool>,
+    /// True when it has ended, also where it is not known how.
+    pub has_ended: bool,
     /// The last line it printed.
     pub last_line: String,
     /// What it printed, where the session ended before it had read that: the beginning and the end.
@@ -260,7 +262,8 @@ impl Handoff {
         if self.commands.is_empty() || lines == 0 {
             return String::new();
         }
-        let rows: String = self.commands.iter().rev().take(lines.min(8)).rev().map(command_row).collect();
+        let shown = self.commands.iter().rev().take(lines.min(8)).rev();
+        let rows: String = shown.map(|fact| command_row(fact, self.cause.is_after_the_session())).collect();
         let latest = self.commands.iter().skip(self.commands.len().saturating_sub(2));
         let unread: String = latest.map(|fact| unread_output(fact, lines)).collect();
         format!("## Last commands\n\n{rows}{unread}")
@@ -292,11 +295,13 @@ impl Handoff {
     }
 }
 
-fn command_row(fact: &CommandFact) -> String {
-    let outcome = match fact.ok {
-        Some(true) => "ok",
-        Some(false) => "FAILED",
-        None => "outcome not recorded yet",
+fn command_row(fact: &CommandFact, is_after_the_session: bool) -> String {
+    let outcome = match (fact.ok, fact.has_ended) {
+        (Some(true), _) => "ok",
+        (Some(false), _) => "FAILED",
+        (None, true) => "ended",
+        (None, false) if is_after_the_session => "the session ended before its outcome was recorded",
+        (None, false) => "outcome not recorded yet",
     };
     let last = if fact.last_line.is_empty() {
         String::new()
@@ -332,6 +337,20 @@ fn list_section(title: &str, items: &[String], lines: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_is_shown_with_what_is_known_of_its_end() {
+        for (ok, has_ended, is_after_the_session, expected) in [
+            (Some(true), true, false, "ok"),
+            (Some(false), true, true, "FAILED"),
+            (None, true, false, "ended"),
+            (None, false, false, "outcome not recorded yet"),
+            (None, false, true, "the session ended before its outcome was recorded"),
+        ] {
+            let fact = CommandFact { command: "make".into(), ok, has_ended, ..CommandFact::default() };
+            assert_eq!(command_row(&fact, is_after_the_session), format!("- `make` → {expected}\n"));
+        }
+    }
 
     #[test]
     fn whoever_mentions_a_comments_beginning_loses_no_line() {
@@ -393,6 +412,7 @@ mod tests {
                 ok: Some(false),
                 last_line: "1 failed".into(),
                 unread: String::new(),
+                ..CommandFact::default()
             }],
             last_words: Some("I am half way.".into()),
             ..Handoff::default()

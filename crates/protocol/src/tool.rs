@@ -72,6 +72,11 @@ impl ToolCall {
             .is_some_and(|command| command.contains("git") && command.contains("commit"))
     }
 
+    /// What a command printed, as PostToolBatch has it.
+    pub fn output(&self) -> Option<String> {
+        serde_json::from_str(self.tool_response.as_deref()?.get()).ok()
+    }
+
     /// Measures the answer.
     pub fn visible(&self) -> Visible {
         self.tool_response.as_deref().map(visible).unwrap_or_default()

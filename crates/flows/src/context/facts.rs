@@ -184,6 +184,12 @@ impl Ran {
         Ran { id, fact, output: String::new(), is_read: false }
     }
 
+    fn end(&mut self, ok: Option<bool>, output: String) {
+        (self.fact.ok, self.fact.has_ended) = (ok, true);
+        self.fact.last_line = output.trim_end().lines().last().unwrap_or_default().to_owned();
+        self.output = output;
+    }
+
     fn keep_what_was_not_read(&mut self) {
         if !self.is_read {
             self.fact.unread = CommandFact::excerpt(&self.output);
@@ -213,6 +219,12 @@ fn commands(lines: &[Line], calls: &[ToolCall]) -> Vec<Ran> {
         if !known.iter().any(|ran| ran.id == *id) {
             known.push(Ran::new(id.clone(), command));
         }
+        let ran = known.iter_mut().find(|ran| ran.id == *id && ran.fact.ok.is_none());
+        if let (Some(ran), Some(output)) = (ran, call.output()) {
+            // The client says nothing else of the exit code here; a command that was denied has an answer, too (2.1.329).
+            let has_failed = output.starts_with("Exit code ");
+            ran.end(has_failed.then_some(false), output);
+        }
     }
     let skipped = known.len().saturating_sub(COMMANDS);
     known.split_off(skipped)
@@ -221,9 +233,7 @@ fn commands(lines: &[Line], calls: &[ToolCall]) -> Vec<Ran> {
 fn settle(known: &mut [Ran], result: &Block) {
     let Some(id) = &result.tool_use_id else { return };
     if let Some(ran) = known.iter_mut().find(|ran| ran.id == *id) {
-        ran.fact.ok = Some(!result.is_error);
-        ran.output = without_reminders(&result.result_text());
-        ran.fact.last_line = ran.output.trim_end().lines().last().unwrap_or_default().to_owned();
+        ran.end(Some(!result.is_error), without_reminders(&result.result_text()));
     }
 }
 
@@ -281,6 +291,33 @@ mod tests {
         let lines = vec![serde_json::from_str(use_line)?, serde_json::from_str(result)?];
         let known = commands(&lines, &[]);
         assert_eq!((known[0].fact.ok, known[0].fact.last_line.as_str()), (Some(true), "12 a"));
+        Ok(())
+    }
+
+    /// The hook of a batch comes before the client has written the results down.
+    #[test]
+    fn a_command_of_the_batch_at_hand_has_the_outcome_that_the_client_tells() -> serde_json::Result<()> {
+        let call = |id: &str, response: &str| {
+            let text = format!(
+                r#"{{"tool_name":"Bash","tool_use_id":"{id}","tool_input":{{"command":"make {id}"}},"tool_response":{response}}}"#
+            );
+            serde_json::from_str::<ToolCall>(&text)
+        };
+        let used = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"one","name":"Bash","input":{"command":"make one"}}]}}"#;
+        let answered = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"one","content":"Exit code 3"}]}}"#;
+        let calls = [call("one", "\"Exit code 3\"")?, call("two", "\"a\\nb\"")?, call("three", "null")?];
+        let outcomes = |lines: &[&str]| -> serde_json::Result<Vec<_>> {
+            let lines =
+                lines.iter().map(|line| serde_json::from_str(line)).collect::<Result<Vec<Line>, _>>()?;
+            let known = commands(&lines, &calls);
+            Ok(known.into_iter().map(|ran| (ran.fact.ok, ran.fact.has_ended, ran.fact.last_line)).collect())
+        };
+        let rest = [(None, true, "b".to_owned()), (None, false, String::new())];
+        let failed = (Some(false), true, "Exit code 3".to_owned());
+        assert_eq!(outcomes(&[used])?, [&[failed], &rest[..]].concat());
+        // What the transcript has is surer: the command printed this, and passed.
+        let passed = (Some(true), true, "Exit code 3".to_owned());
+        assert_eq!(outcomes(&[used, answered])?, [&[passed], &rest[..]].concat());
         Ok(())
     }
 

@@ -107,6 +107,7 @@ fn handoff(draw: &mut Draw<'_>) -> Handoff {
             ok: draw.some(Draw::flag),
             last_line: draw.text(),
             unread: CommandFact::excerpt(&draw.text()),
+            ..CommandFact::default()
         }),
         last_words: draw.some(|draw| draw.one_of(&[HEADING, "- Summary: a\n- Next step: b", "<!--"])),
         memory: draw.list(2, Draw::text),
