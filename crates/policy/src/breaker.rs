@@ -16,6 +16,8 @@ pub struct Observation {
     pub finished: bool,
     /// True when it finished something, or, in a run without a plan, made a commit: there that is the item.
     pub advanced: bool,
+    /// True when it committed nothing but our own files, where sessions leave their notes (progress.txt).
+    pub only_notes: bool,
     /// True when it is unknown whether anything changed: that does not count as no progress.
     pub unsure: bool,
     /// The error it ended with: its own, or its last command's that did not pass later.
@@ -139,10 +141,12 @@ fn evidence(
         BreakerCause::NoProgress => {
             let item =
                 state.item_in_hand().map(|item| format!("; the current item is \"{}\"", clip(item, 80)));
-            format!(
-                "{sessions} in a row changed nothing: no commit, no file, no item{}{said}",
-                item.unwrap_or_default()
-            )
+            let changed = if seen.only_notes {
+                "nothing but notes: no file of the project"
+            } else {
+                "nothing: no commit, no file"
+            };
+            format!("{sessions} in a row changed {changed}, no item{}{said}", item.unwrap_or_default())
         }
     };
     let trial = if in_trial { "again in the session after the reset: " } else { "" };
@@ -291,6 +295,19 @@ mod tests {
         let limits = BreakerLimits { no_progress: 0, ..LIMITS };
         let mut state = RunState::default();
         assert!((0..50).all(|_| observe(&mut state, &Observation::default(), None, &limits).is_none()));
+    }
+
+    #[test]
+    fn a_session_that_committed_only_notes_has_not_changed_nothing() {
+        for (only_notes, expected) in [
+            (true, "3 sessions in a row changed nothing but notes: no file of the project, no item"),
+            (false, "3 sessions in a row changed nothing: no commit, no file, no item"),
+        ] {
+            let mut state = RunState::default();
+            let seen = Observation { only_notes, ..Observation::default() };
+            let opened: Vec<_> = (0..3).filter_map(|_| observe(&mut state, &seen, None, &LIMITS)).collect();
+            assert_eq!(opened.iter().map(|opened| opened.evidence.as_str()).collect::<Vec<_>>(), [expected]);
+        }
     }
 
     #[test]

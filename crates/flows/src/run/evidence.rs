@@ -43,7 +43,8 @@ pub fn observe(
     let question = Question { project, settings, record, transcript, calls: &[] };
     let has_answered = record.usage.reading.is_some() || measure(&question).reading.is_some();
     let is_silent = evidence.last_message.as_deref().is_none_or(|words| words.trim().is_empty());
-    let (moved, unsure) = moved(project, state.iteration_record.footing.as_ref(), now);
+    let before = state.iteration_record.footing.as_ref();
+    let (moved, unsure) = moved(project, before, now);
     let ticked = !state.ticked_now().is_empty();
     let passing = newly_passing(state, evidence);
     let committed = state.options.todo_file.is_none() && moved.iter().any(|what| what == HEAD_MOVED);
@@ -53,6 +54,10 @@ pub fn observe(
         progress: progress.chain(moved).collect(),
         finished: ticked || passing,
         advanced: ticked || passing || committed,
+        only_notes: before.filter(|before| before.head != now.head).is_some_and(|before| {
+            committed_paths(project, before)
+                .is_some_and(|paths| !paths.is_empty() && paths.iter().all(|path| our_files::is_ours(path)))
+        }),
         unsure,
         error: error(state, evidence, transcript),
         denied: state.iteration_record.denied_tool.clone(),
@@ -90,11 +95,13 @@ fn moved(
 
 /// Not so an empty commit, and one of our own files: an agent that gets nowhere commits progress.txt all night.
 fn is_work(project: &Project, before: &WorktreeFingerprint) -> bool {
-    let found = before
-        .head
-        .as_deref()
-        .and_then(|head| git::paths_since(project.root(), &CommitId::parse(head).ok()?));
-    found.is_none_or(|paths| paths.iter().any(|path| !our_files::is_ours(path)))
+    let paths = committed_paths(project, before);
+    paths.is_none_or(|paths| paths.iter().any(|path| !our_files::is_ours(path)))
+}
+
+/// The files of the commits since then; none if that is not known.
+fn committed_paths(project: &Project, before: &WorktreeFingerprint) -> Option<Vec<String>> {
+    git::paths_since(project.root(), &CommitId::parse(before.head.as_deref()?).ok()?)
 }
 
 fn newly_passing(state: &RunState, evidence: &Evidence) -> bool {

@@ -257,7 +257,7 @@ pub(super) fn outcome(project: &Project, earlier_run: &str, exit: &Exit, errors:
         Status::Budget => Outcome::Budget,
         Status::Deadline => Outcome::OutOfTime,
         Status::FatalError => Outcome::Fatal(reason),
-        Status::CircuitBreaker => Outcome::Failed(format!("no progress: {reason}")),
+        Status::CircuitBreaker => Outcome::Failed(reason),
         Status::Cancelled => Outcome::Failed("its run was cancelled".to_owned()),
         Status::Running => Outcome::Failed(last_words(errors, exit)),
     }
