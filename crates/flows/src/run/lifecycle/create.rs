@@ -287,6 +287,8 @@ pub(super) fn state(
     todo: &TodoList,
 ) -> RunState {
     let text = String::from_utf8_lossy(task);
+    // Editors on Windows begin a file with a byte order mark.
+    let text = text.trim_start_matches('\u{feff}');
     let folder =
         project.root().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let first_line =
@@ -297,7 +299,7 @@ pub(super) fn state(
         nonce: PromiseCode::from_random(uuid::Uuid::new_v4().as_fields().0),
         options: RunOptions {
             task_name: one_line(&name),
-            objective: text.into_owned(),
+            objective: text.to_owned(),
             max_iterations: new.max_iterations,
             completion_promise: new.promise.clone(),
             todo_file,
