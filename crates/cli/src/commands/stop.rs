@@ -2,6 +2,7 @@
 
 use crate::console;
 use crate::console::{fail, say};
+use crate::endings::ending_words;
 use clap::Args;
 use plimsoll_domain::text::{counted, one_line};
 use plimsoll_domain::{Marker, RunState, Status};
@@ -43,11 +44,7 @@ pub(crate) fn stop(arguments: &StopArguments) -> ExitCode {
             ExitCode::SUCCESS
         }
         Ok(Some(state)) => {
-            say(format!(
-                "the run \"{}\" is over already: {}",
-                one_line(&state.options.task_name),
-                state.lifecycle.status()
-            ));
+            say(already_over(&state));
             ExitCode::SUCCESS
         }
         Ok(None) => {
@@ -67,6 +64,14 @@ fn agrees(project: &Project) -> bool {
     })
 }
 
+/// How a run has ended that is to be stopped, and how it could go on.
+fn already_over(run: &RunState) -> String {
+    let name = one_line(&run.options.task_name);
+    let Some(ending) = ending_words(run) else { return format!("nothing to stop: \"{name}\" is over") };
+    let way_on = ending.way_on.map_or(String::new(), |way_on| format!("; to continue it: {way_on}"));
+    format!("nothing to stop: the run \"{name}\" has ended: {}{way_on}", ending.heading)
+}
+
 fn question(run: &RunState) -> String {
     let open = run.items.todo_items.len();
     let left = if open == 0 { String::new() } else { format!(", with {} open", counted(open, "item")) };
@@ -74,4 +79,23 @@ fn question(run: &RunState) -> String {
         "Cancel the run \"{}\" for good{left}? It cannot be resumed; Ctrl-C in its own terminal pauses it. [y/N] ",
         one_line(&run.options.task_name)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_domain::state::{Lifecycle, RunOptions};
+
+    #[test]
+    fn a_run_that_is_over_is_told_with_what_continues_it() {
+        let told = |status| {
+            let options = RunOptions { task_name: "Dates".into(), ..RunOptions::default() };
+            already_over(&RunState { lifecycle: Lifecycle::of(status), options, ..RunState::default() })
+        };
+        assert_eq!(
+            told(Status::MaxIterations),
+            "nothing to stop: the run \"Dates\" has ended: out of sessions (max_iterations); to continue it: plimsoll run --resume --max-iterations N, with a larger N"
+        );
+        assert_eq!(told(Status::Completed), "nothing to stop: the run \"Dates\" has ended: completed");
+    }
 }
