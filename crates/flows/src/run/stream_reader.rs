@@ -135,7 +135,9 @@ impl StreamReader {
                 self.quota.get_or_insert_default().merge(&quota(&limit));
                 Vec::new()
             }
-            StreamLine::ApiRetry { error_status, .. } => vec![self.retry(error_status.unwrap_or(0))],
+            StreamLine::ApiRetry { error_status, .. } => {
+                self.retry(error_status.unwrap_or(0)).into_iter().collect()
+            }
             StreamLine::CompactBoundary => vec![Progress::Compacted],
             StreamLine::Result(result) => {
                 self.api_trouble = None;
@@ -148,11 +150,15 @@ impl StreamReader {
         }
     }
 
-    fn retry(&mut self, status: u64) -> Progress<'static> {
-        let new = || ApiTrouble { since: clock::stamp(clock::now()), status };
-        let trouble = self.api_trouble.get_or_insert_with(new);
-        trouble.status = status;
-        Progress::Retry { status, since: trouble.since.clone() }
+    /// Takes note of a retry. The client retries every few seconds: only the first one, and another status, are told.
+    fn retry(&mut self, status: u64) -> Option<Progress<'static>> {
+        let known = self.api_trouble.as_ref();
+        if known.is_some_and(|trouble| trouble.status == status) {
+            return None;
+        }
+        let since = known.map_or_else(|| clock::stamp(clock::now()), |trouble| trouble.since.clone());
+        self.api_trouble = Some(ApiTrouble { since: since.clone(), status });
+        Some(Progress::Retry { status, since })
     }
 
     /// Why the client retries at present, if it does.
@@ -307,6 +313,19 @@ fn detail(block: &Block) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_outage_is_told_once_and_again_with_another_status() {
+        let mut reader = StreamReader::new(PathBuf::from("/nowhere"), "");
+        let told: Vec<u64> = [0, 0, 0, 529, 529, 0]
+            .into_iter()
+            .filter_map(|status| match reader.retry(status)? {
+                Progress::Retry { status, .. } => Some(status),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(told, [0, 529, 0]);
+    }
 
     #[test]
     fn a_rest_of_the_computer_makes_no_client_silent() {
