@@ -32,6 +32,7 @@ mod with_context;
 use crate::console;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 pub use doctor::show_findings;
+use plimsoll_policy::client::is_option;
 use plimsoll_protocol::foreign_words::visible;
 pub use run::progress::for_people as duration;
 pub use status::width;
@@ -156,10 +157,25 @@ impl Command {
     /// Reads the command line that this process was started with.
     pub(crate) fn of_process() -> Result<Command, clap::Error> {
         let mut line = grouped(old_spelling::understood(<Command as CommandFactory>::command()));
-        let matches = line.try_get_matches_from_mut(std::env::args_os())?;
+        let matches =
+            line.try_get_matches_from_mut(std::env::args_os()).map_err(with_place_of_client_options)?;
         let read = old_spelling::read(&matches).unwrap_or_else(|| Command::from_arg_matches(&matches));
         read.map_err(|error| error.format(&mut line))
     }
+}
+
+/// The error of a command line, with the place of an option that is Claude Code's and stands before ` -- `.
+fn with_place_of_client_options(mut error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let is_clients =
+        matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(word)) if is_option(word));
+    if error.kind() == ErrorKind::UnknownArgument && is_clients {
+        // What clap would suggest is an option of ours with a similar name.
+        error.remove(ContextKind::SuggestedArg);
+        let tip = "options of Claude Code go after ` -- `, as in `plimsoll run -- --model opus`".to_owned();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
 }
 
 /// True for `plimsoll --version --json`, in either order. For clap `--version` is the end of a command line.
@@ -254,6 +270,26 @@ mod tests {
         shown.sort_unstable();
         grouped.sort_unstable();
         assert_eq!(grouped, shown);
+    }
+
+    #[test]
+    fn an_option_of_claude_code_before_the_dashes_is_told_its_place() {
+        let error = |words: &[&str]| {
+            let words = ["plimsoll"].iter().chain(words);
+            let error = <Command as CommandFactory>::command().try_get_matches_from(words).unwrap_err();
+            with_place_of_client_options(error).render().to_string()
+        };
+        const PLACE: &str = "options of Claude Code go after ` -- `";
+        for words in [
+            &["run", "--model", "opus"][..],
+            &["run", "do it", "--allowedTools", "Bash"],
+            &["run", "--permission-mode=acceptEdits"],
+            &["start", "--dangerously-skip-permissions"],
+        ] {
+            assert!(error(words).contains(PLACE), "{words:?}: {}", error(words));
+        }
+        let typo = error(&["run", "--worker", "3"]);
+        assert!(!typo.contains(PLACE) && typo.contains("--workers"), "{typo}");
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod endings;
 mod foreign_state;
 mod full_screen;
 mod hook_answer;
+mod other_plans;
 mod place;
 mod plan_checks;
 mod questions;

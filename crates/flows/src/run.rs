@@ -17,6 +17,8 @@ pub mod lifecycle;
 pub(crate) mod linear_notes;
 pub mod notify;
 mod observer;
+pub mod other_plans;
+pub mod permissions;
 mod preflight;
 pub mod prompt;
 pub mod questions;

@@ -1,5 +1,7 @@
 //! Which arguments allow a client's session the tools that the client has refused it.
 
+use plimsoll_protocol::client_settings::PermissionKeys;
+
 /// The flags that allow tools, each followed by any number of them.
 const ALLOW: [&str; 2] = ["--allowedTools", "--allowed-tools"];
 /// The flags that forbid tools: what they name cannot be allowed.
@@ -30,6 +32,44 @@ pub fn allowing(arguments: &[String], tools: &[String]) -> Option<Vec<String>> {
         None => merged.extend(std::iter::once(ALLOW[0].to_owned()).chain(tools)),
     }
     Some(merged)
+}
+
+/// Modes in which the client asks for no permission to run a command.
+const UNASKED: [&str; 2] = ["bypassPermissions", "auto"];
+
+/// True if the user's arguments let a session run commands without being asked.
+pub fn arguments_allow_bash(arguments: &[String]) -> bool {
+    let is_bash = |value: &str| value.split([',', ' ']).any(is_bash_rule);
+    let mut option = "";
+    arguments.iter().any(|argument| {
+        let (name, value) = match argument.split_once('=') {
+            Some((name, value)) if name.starts_with('-') => (name, value),
+            _ if argument.starts_with('-') => (argument.as_str(), ""),
+            _ => (option, argument.as_str()),
+        };
+        option = name;
+        match name {
+            "--dangerously-skip-permissions" => true,
+            "--permission-mode" => UNASKED.contains(&value),
+            name => ALLOW.contains(&name) && is_bash(value),
+        }
+    })
+}
+
+/// True if the client's settings, the deciding file first, let a session run commands without being asked.
+pub fn settings_allow_bash(files: &[PermissionKeys]) -> bool {
+    let mode = files.iter().find_map(|keys| keys.permissions.default_mode.as_deref());
+    let is_sandboxed = files.iter().find_map(|keys| keys.sandbox.enabled) == Some(true);
+    let is_asked_in_sandbox =
+        files.iter().find_map(|keys| keys.sandbox.auto_allow_bash_if_sandboxed) == Some(false);
+    files.iter().flat_map(|keys| &keys.permissions.allow).any(|rule| is_bash_rule(rule))
+        || mode.is_some_and(|mode| UNASKED.contains(&mode))
+        || is_sandboxed && !is_asked_in_sandbox
+}
+
+/// True for `Bash` and `Bash(git:*)`.
+fn is_bash_rule(rule: &str) -> bool {
+    rule == "*" || rule == "Bash" || rule.starts_with("Bash(")
 }
 
 /// The value that is in the same word as one of these flags, empty if it follows it; none for another word.
@@ -64,6 +104,53 @@ mod tests {
 
     fn words(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn bash_is_allowed_by_its_name_or_by_a_mode_that_asks_nobody() {
+        for (arguments, expected) in [
+            ("", false),
+            ("--model opus", false),
+            ("--allowedTools Bash", true),
+            ("--allowedTools Read Edit Bash(git:*) --model opus", true),
+            ("--allowed-tools=Read,Bash", true),
+            ("--allowedTools Read,Bash", true),
+            ("--allowedTools Read Edit --model Bash", false),
+            ("--disallowedTools Bash", false),
+            ("--allowedTools BashOutput", false),
+            ("--permission-mode acceptEdits", false),
+            ("--permission-mode bypassPermissions", true),
+            ("--permission-mode=auto", true),
+            ("--dangerously-skip-permissions", true),
+        ] {
+            assert_eq!(arguments_allow_bash(&words(arguments)), expected, "{arguments}");
+        }
+    }
+
+    #[test]
+    fn bash_is_allowed_by_a_rule_a_mode_or_the_sandbox_of_the_settings() {
+        for (files, expected) in [
+            (&["{}"][..], false),
+            (&[r#"{"permissions": {"allow": ["Read", "Bash(npm test:*)"]}}"#], true),
+            (&[r#"{"permissions": {"allow": ["Read"], "deny": ["Bash"]}}"#], false),
+            (&[r#"{"permissions": {"defaultMode": "bypassPermissions"}}"#], true),
+            (
+                &[
+                    r#"{"permissions": {"defaultMode": "default"}}"#,
+                    r#"{"permissions": {"defaultMode": "bypassPermissions"}}"#,
+                ],
+                false,
+            ),
+            (&[r#"{"sandbox": {"enabled": true}}"#], true),
+            (&[r#"{"sandbox": {"enabled": true, "autoAllowBashIfSandboxed": false}}"#], false),
+            (&[r#"{"sandbox": {"enabled": false}}"#, r#"{"sandbox": {"enabled": true}}"#], false),
+            (&["{}", r#"{"permissions": {"allow": ["Bash"]}}"#], true),
+            (&["not JSON", r#"{"permissions": 7}"#], false),
+        ] {
+            let keys: Vec<PermissionKeys> =
+                files.iter().map(|text| PermissionKeys::parse(text.as_bytes())).collect();
+            assert_eq!(settings_allow_bash(&keys), expected, "{files:?}");
+        }
     }
 
     #[test]

@@ -12,6 +12,62 @@ pub fn too_old(version_text: &str) -> Option<String> {
     ))
 }
 
+/// Options of Claude Code (2.1.329, and a few of earlier versions), without those that ask it for something else than a session.
+const OPTIONS: [&str; 46] = [
+    "--add-dir",
+    "--agent",
+    "--agents",
+    "--allow-dangerously-skip-permissions",
+    "--allowed-tools",
+    "--allowedTools",
+    "--append-system-prompt",
+    "--autocompact",
+    "--bare",
+    "--betas",
+    "--brief",
+    "--chrome",
+    "--continue",
+    "--dangerously-skip-permissions",
+    "--debug",
+    "--debug-file",
+    "--disable-slash-commands",
+    "--disallowed-tools",
+    "--disallowedTools",
+    "--effort",
+    "--fallback-model",
+    "--file",
+    "--fork-session",
+    "--forward-subagent-text",
+    "--ide",
+    "--include-partial-messages",
+    "--input-format",
+    "--json-schema",
+    "--max-budget-usd",
+    "--max-turns",
+    "--mcp-config",
+    "--model",
+    "--output-format",
+    "--permission-mode",
+    "--permission-prompts",
+    "--plugin-dir",
+    "--print",
+    "--restricted",
+    "--session-id",
+    "--setting-sources",
+    "--settings",
+    "--strict-mcp-config",
+    "--system-prompt",
+    "--tools",
+    "--verbose",
+    "--worktree",
+];
+
+/// True if a word of a command line is an option of Claude Code, with or without a value.
+pub fn is_option(word: &str) -> bool {
+    let name = word.split('=').next().unwrap_or_default();
+    OPTIONS.contains(&name)
+}
+
 /// What is to be done about it.
 pub const UPDATE: &str = "update Claude Code, then run `plimsoll init` again";
 
@@ -37,6 +93,21 @@ pub fn dotted((major, minor, patch): (u32, u32, u32)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_option_of_the_client_is_known_with_and_without_its_value() {
+        for (word, expected) in [
+            ("--model", true),
+            ("--model=opus", true),
+            ("--allowedTools", true),
+            ("--models", false),
+            ("opus", false),
+            ("-m", false),
+            ("", false),
+        ] {
+            assert_eq!(is_option(word), expected, "{word}");
+        }
+    }
 
     #[test]
     fn a_version_is_too_old_runs_no_hooks_or_is_well() {

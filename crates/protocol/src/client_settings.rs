@@ -15,24 +15,52 @@ pub struct CompactionKeys {
     pub auto_compact_window: Option<u64>,
 }
 
-/// What a settings file of the client says of the sandbox for the commands of a session.
+/// What one settings file says of the commands that a session may run.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct SandboxKeys {
+pub struct PermissionKeys {
+    /// Rules and the mode.
     #[serde(deserialize_with = "lenient::field")]
-    sandbox: Sandbox,
+    pub permissions: Permissions,
+    /// The sandbox for the commands of a session.
+    #[serde(deserialize_with = "lenient::field")]
+    pub sandbox: Sandbox,
 }
 
+/// Which tools are allowed without asking.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Sandbox {
+#[serde(default, rename_all = "camelCase")]
+pub struct Permissions {
+    /// Rules such as `Bash` and `Bash(git:*)`.
+    #[serde(deserialize_with = "lenient::texts")]
+    pub allow: Vec<String>,
+    /// `default`, `acceptEdits`, `bypassPermissions`, …
+    #[serde(deserialize_with = "lenient::text")]
+    pub default_mode: Option<String>,
+}
+
+/// The sandbox for the commands of a session.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Sandbox {
+    /// True if it is on.
     #[serde(deserialize_with = "lenient::field")]
-    enabled: Option<bool>,
+    pub enabled: Option<bool>,
+    /// False if commands are asked about although they run in it.
+    #[serde(deserialize_with = "lenient::field")]
+    pub auto_allow_bash_if_sandboxed: Option<bool>,
 }
 
 /// Returns `sandbox.enabled` of a settings file; `None` if the file does not set it or does not parse.
 pub fn is_sandbox_enabled(text: &str) -> Option<bool> {
-    crate::parse::<SandboxKeys>(text.as_bytes()).ok()?.sandbox.enabled
+    PermissionKeys::parse(text.as_bytes()).sandbox.enabled
+}
+
+impl PermissionKeys {
+    /// Reads the keys; a file that does not parse has none.
+    pub fn parse(bytes: &[u8]) -> PermissionKeys {
+        crate::parse(bytes).unwrap_or_default()
+    }
 }
 
 impl CompactionKeys {

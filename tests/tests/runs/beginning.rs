@@ -1,8 +1,10 @@
 //! Where a run begins: from a subfolder it belongs to the project above, and never to a folder that only happens to be there.
 
+use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::ITEMS;
+use plimsoll_tests::{ITEMS, honest, start, world};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 fn start_in(world: &World, folder: &Path) -> Finished {
     // With `PROMPT.md` that is the task.
@@ -93,4 +95,65 @@ fn neither_the_home_nor_a_folder_outside_of_the_repository_is_taken_by_accident(
         assert!(here.join(".claude/ralph-state.json").exists(), "{}", here.display());
     }
     assert!(!home.join(".claude/ralph-state.json").exists() && !home.join("open/.claude").exists());
+}
+
+/// So long a whole run may take on a busy computer.
+const LIMIT: Duration = Duration::from_secs(60);
+const CLIENT: [&str; 3] = ["--", "--model", "opus"];
+const BASH: [&str; 2] = ["--allowedTools", "Bash"];
+
+fn run(world: &World, arguments: &[&str], client: &[&str]) -> Finished {
+    world.plimsoll(&[&["run"], arguments, &CLIENT, client].concat()).timeout(LIMIT).run()
+}
+
+#[test]
+fn a_plan_alone_is_a_task_and_so_are_the_words_of_the_command_line() {
+    for (words, objective) in [(None, "Do what fix_plan.md says."), (Some("Do the plan."), "Do the plan.")] {
+        let mut world = world(ITEMS);
+        let model = start(&mut world, honest);
+        let finished = run(&world, &words.into_iter().collect::<Vec<_>>(), &BASH);
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        assert_eq!(world.json(".claude/ralph-state.json")["objective"], objective);
+        assert!(model.main_requests()[0].body.to_string().contains(objective), "the session is told");
+        assert!(!finished.stderr.contains("warning"), "{finished:?}");
+    }
+    let mut world = world(ITEMS);
+    let _model = start(&mut world, honest);
+    let twice = run(&world, &["Do it.", "--objective", "Do it."], &BASH);
+    assert!(twice.code == Some(2) && twice.stderr.contains("cannot be used with"), "{twice:?}");
+    let file = run(&world, &["fix_plan.md"], &BASH);
+    assert!(file.code == Some(1) && file.stderr.contains("`fix_plan.md` is a file"), "{file:?}");
+}
+
+#[test]
+fn a_run_that_nothing_allows_bash_warns_before_its_first_session_and_goes_on() {
+    let mut world = world(ITEMS);
+    let model = start(&mut world, |_| Step::text("I may run nothing."));
+    let finished = run(&world, &["--name", "two words", "--max-iterations", "1"], &[]);
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    assert_eq!(model.main_requests().len(), 1);
+    let command =
+        "to allow it: plimsoll run --name 'two words' --max-iterations 1 -- --model opus --allowedTools Bash";
+    assert!(finished.stderr.contains("warning: ") && finished.stderr.contains(command), "{finished:?}");
+}
+
+#[test]
+fn plans_of_other_tools_are_named_before_anything_is_paid() {
+    let mut world = world(ITEMS);
+    let model = start(&mut world, honest);
+    std::fs::rename(world.path("fix_plan.md"), world.path("IMPLEMENTATION_PLAN.md")).expect("a plan");
+    world.git(&["add", "-A"]);
+    world.git(&["commit", "-qm", "another plan"]);
+    for without in [&[][..], &["--workers", "2", "--objective", "Do it."]] {
+        let refused = run(&world, without, &BASH);
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        let told = "IMPLEMENTATION_PLAN.md has 3 open items, and no run uses it by itself; to work through it: plimsoll run --todo IMPLEMENTATION_PLAN.md";
+        assert!(refused.stderr.contains(told), "{refused:?}");
+    }
+    assert!(model.requests().is_empty(), "nothing was paid");
+    let told = world.plimsoll(&["start", "--objective", "Do it."]).run().expect_success();
+    assert!(told.stderr.contains("IMPLEMENTATION_PLAN.md has 3 open items"), "{told:?}");
+    world.plimsoll(&["stop", "--yes"]).run().expect_success();
+    let used = world.plimsoll(&["start", "--todo", "IMPLEMENTATION_PLAN.md"]).run().expect_success();
+    assert!(!used.stderr.contains("no run uses it"), "{used:?}");
 }

@@ -9,6 +9,7 @@ use crate::commands::start::{TaskArguments, TaskError};
 use crate::console;
 use crate::console::{fail_with_hint, say, say_error};
 use crate::endings::{beside_way_on, ending_words, way_on};
+use crate::other_plans;
 use crate::place;
 use crate::plan_checks;
 use crate::questions;
@@ -20,11 +21,13 @@ use plimsoll_domain::text::one_line;
 use plimsoll_domain::{Marker, RunState, Verdict};
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::run::lifecycle::{Changes, NewRun, Remembered, Resumed, StartError};
+use plimsoll_flows::run::permissions;
 use plimsoll_flows::run::sandbox::{self, SandboxError};
 use plimsoll_flows::run::{Options, Preflight, RunError, prepare, run as run_flow};
 use plimsoll_flows::telemetry;
 use plimsoll_flows::workers::{self, WorkersError, ground};
-use plimsoll_store::{Project, StoreError, config, environment, state_file};
+use plimsoll_policy::allow::allowing;
+use plimsoll_store::{Project, StoreError, config, disk, environment, state_file};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use thiserror::Error;
@@ -33,6 +36,9 @@ use thiserror::Error;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArguments {
+    /// The task, as with --objective
+    #[arg(value_name = "OBJECTIVE", conflicts_with_all = ["objective", "objective_file", "resume"])]
+    words: Option<String>,
     #[command(flatten)]
     task: TaskArguments,
     /// The client [default: claude; with --resume the one the run was started with]
@@ -99,7 +105,7 @@ enum DeliverMode {
 const EXAMPLES: &str = "\
 Examples:
   plimsoll run --verify 'cargo test' -- --model opus --permission-mode acceptEdits --allowedTools Bash
-  plimsoll run --objective 'Translate docs/ into German.' --todo pages.md --deadline 07:00 --max-cost 20
+  plimsoll run 'Translate docs/ into German.' --todo pages.md --deadline 07:00 --max-cost 20
   plimsoll run --branch night -- --model opus  leave the current branch as it is; the end says how to merge
   plimsoll run --workers 3 --verify 'npm test' -- --model opus   three items at a time, merged as they are done
   plimsoll run --resume                        continue after Ctrl-C, a crash, a reboot
@@ -124,7 +130,13 @@ pub(crate) fn run(arguments: &RunArguments) -> ExitCode {
         if arguments.resume { Project::of_command() } else { place::of_new_run(arguments.task.plan()) };
     match prepare_and_run(&project, arguments) {
         Ok(code) => ExitCode::from(code),
-        Err(error) => fail_with_hint(&error, error.hint(), 1),
+        Err(error) => {
+            let code = fail_with_hint(&error, error.hint(), 1);
+            if error.is_without_plan() {
+                other_plans::lines(&project).iter().for_each(say_error);
+            }
+            code
+        }
     }
 }
 
@@ -164,6 +176,16 @@ enum RunCommandError {
 }
 
 impl RunCommandError {
+    /// True if there is no task, or no plan that the run needs.
+    fn is_without_plan(&self) -> bool {
+        matches!(
+            self,
+            RunCommandError::Start(
+                StartError::NoTask | StartError::NoPlanToReview | StartError::NoPlanToShare
+            )
+        )
+    }
+
     fn hint(&self) -> Option<&'static str> {
         match self {
             RunCommandError::Sandbox(error) => error.hint(),
@@ -301,6 +323,13 @@ fn create(
         workers: worker_options(arguments)?,
         ..arguments.task.new_run()?
     };
+    let new = match &arguments.words {
+        Some(words) if disk::is_file(&environment::current_dir().join(words)) => {
+            return Err(TaskError::FileForObjective(words.clone()).into());
+        }
+        Some(words) => NewRun { objective: Some(words.clone()), ..new },
+        None => new,
+    };
     if new.workers.is_some() {
         ground::check(project)?;
     }
@@ -313,6 +342,10 @@ fn create(
     // Standard error of a run that a program reads, as that of a worker, is nobody's screen.
     if !arguments.json {
         sandbox::recommendation(project, &state.options).iter().for_each(say_error);
+        bash_warning(project, &state).iter().for_each(say_error);
+    }
+    if state.options.todo_file.is_none() {
+        other_plans::lines(project).iter().for_each(say_error);
     }
     lifecycle::nothing_open(&state).iter().for_each(say_error);
     plan_checks::lines(&state).iter().for_each(say_error);
@@ -320,6 +353,22 @@ fn create(
         say_error(&format!("{waiting}; until you answer, sessions skip what waits: plimsoll answer"));
     }
     Ok((ready, state))
+}
+
+/// A line for a user whose sessions may be refused every command, while nobody is there to allow it.
+fn bash_warning(project: &Project, run: &RunState) -> Option<String> {
+    if permissions::seem_to_allow_bash(project, &run.options.client_arguments) {
+        return None;
+    }
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let before = words.take_while(|word| word != "--");
+    let arguments = allowing(&run.options.client_arguments, &["Bash".to_owned()])?;
+    let words: Vec<String> = before.chain(["--".to_owned()]).chain(arguments).collect();
+    let command = shlex::try_join(words.iter().map(String::as_str)).ok()?;
+    Some(format!(
+        "warning: neither the arguments nor the settings of Claude Code seem to allow Bash, and nobody will be there to ask, \
+         so sessions may be refused builds, tests and commits; to allow it: plimsoll {command}"
+    ))
 }
 
 /// How several workers share the plan; none for one.

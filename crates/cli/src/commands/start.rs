@@ -8,6 +8,7 @@ use crate::commands::gate::PIPE_THE_RESULT;
 use crate::commands::run::progress;
 use crate::console;
 use crate::console::{fail, fail_with_hint, say_error};
+use crate::other_plans;
 use crate::place;
 use crate::plan_checks;
 use crate::questions;
@@ -34,7 +35,7 @@ use thiserror::Error;
 /// What the run is about.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct TaskArguments {
-    /// The task; without it PROMPT.md is the task
+    /// The task; without it PROMPT.md is the task, or else what the plan says
     #[arg(long, value_name = "TEXT", conflicts_with = "objective_file")]
     objective: Option<String>,
     /// A file with the task
@@ -133,6 +134,10 @@ pub(crate) enum TaskError {
     Store(#[from] StoreError),
     #[error("the objective file {0} is missing")]
     NoObjective(PathBuf),
+    #[error(
+        "`{0}` is a file: give it with --todo if it is the plan, or with --objective-file if it is the task"
+    )]
+    FileForObjective(String),
     #[error("{0} belongs to a new run: --resume keeps the task, the plan, its checks and the branch")]
     OfNewRun(&'static str),
 }
@@ -313,6 +318,9 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
     }
     let created = create_or_adopt(&project, &new, arguments).and_then(|state| {
         plan_checks::lines(&state).iter().for_each(say_error);
+        if state.options.todo_file.is_none() {
+            other_plans::lines(&project).iter().for_each(say_error);
+        }
         learn_what_passes(&project, state)
     });
     let plan =

@@ -38,7 +38,9 @@ pub enum StartError {
     )]
     TwoTasks,
     /// No text at all.
-    #[error("there is no task: write PROMPT.md, or give --objective TEXT or --objective-file FILE")]
+    #[error(
+        "there is no task: write a plan (fix_plan.md) or PROMPT.md, or give --objective TEXT or --objective-file FILE"
+    )]
     NoTask,
     /// The plan file that was named is not there.
     #[error("the plan {0} is missing: write it, or leave out --todo")]

@@ -167,8 +167,8 @@ pub struct Shared {
 /// The task and the plan that several machines would share. Nothing is written.
 pub fn to_share(project: &Project, new: &NewRun) -> Result<Shared, StartError> {
     let old = state_file::load(project, None)?;
-    let (task, _) = task(project, new, old.as_ref())?;
     let (plan, todo) = todo(project, new)?;
+    let (task, _) = task_or_plan(project, new, old.as_ref(), plan.as_deref())?;
     let plan = plan.ok_or(StartError::NoPlanToShare)?;
     if todo.open().is_empty() {
         let words = todo_list::words(&Unfit::AllTicked(todo.items.len()), &plan, plan != DEFAULT_PLAN);
@@ -195,8 +195,8 @@ fn look(project: &Project, new: &NewRun) -> Result<Ground, StartError> {
             iteration: old.iteration,
         });
     }
-    let (task, prompt_made) = task(project, new, old.as_ref())?;
     let (todo_file, todo) = todo(project, new)?;
+    let (task, prompt_made) = task_or_plan(project, new, old.as_ref(), todo_file.as_deref())?;
     refuse_review(project, new.review_every, todo_file.as_deref())?;
     if new.workers.is_some() && todo_file.is_none() {
         return Err(StartError::NoPlanToShare);
@@ -217,6 +217,21 @@ pub(super) fn refuse_review(
         return Err(StartError::NoRepositoryToReview(project.root().display().to_string()));
     }
     Ok(())
+}
+
+/// The same as [`task`], but a plan alone is a task, too.
+fn task_or_plan(
+    project: &Project,
+    new: &NewRun,
+    old: Option<&RunState>,
+    plan: Option<&str>,
+) -> Result<(Vec<u8>, bool), StartError> {
+    match (task(project, new, old), plan) {
+        (Err(StartError::NoTask), Some(plan)) => {
+            Ok((format!("Do what {} says.", one_line(plan)).into_bytes(), true))
+        }
+        (found, _) => found,
+    }
 }
 
 /// The task's text, and whether PROMPT.md is ours as a whole.
