@@ -39,9 +39,6 @@ const GLANCE: Duration = Duration::from_millis(200);
 /// A shell loop is one run: it need not spread its tries.
 const MIDDLE: f64 = 0.5;
 
-/// `plimsoll start` says it beforehand.
-pub(crate) const PIPE_THE_RESULT: &str =
-    "claude -p --output-format json --allowedTools Bash < PROMPT.md | plimsoll gate --wait";
 const COST_UNKNOWN: &str = "the cost of this session is unknown, because there is neither a result object nor a transcript nor a turn log: it counts neither for --max-cost nor for --max-cost-per-day. Pipe the result object to the gate (`claude -p --output-format json … | plimsoll gate`)";
 
 const EXAMPLES: &str = "\

@@ -4,7 +4,6 @@ mod adopt;
 mod inside;
 
 use crate::branch;
-use crate::commands::gate::PIPE_THE_RESULT;
 use crate::commands::run::progress;
 use crate::console;
 use crate::console::{fail, fail_with_hint, say_error};
@@ -354,7 +353,6 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
             if let Some(words) = branch::words(&state) {
                 say_error(&words);
             }
-            say_what_cost_needs(&state);
             ExitCode::SUCCESS
         }
         Err(error) => fail_with_hint(&error, error.hint(), 1),
@@ -375,16 +373,6 @@ fn create_or_adopt(
     let state = lifecycle::create(project, new)?;
     lifecycle::nothing_open(&state).iter().for_each(say_error);
     Ok(state)
-}
-
-fn say_what_cost_needs(state: &RunState) {
-    let limits = &state.options.limits;
-    let of_day = limits.max_cost_per_day_usd.map(|_| "--max-cost-per-day");
-    if let Some(option) = limits.max_cost_usd.map(|_| "--max-cost").or(of_day) {
-        say_error(&format!(
-            "{option} is exact only if the result object is piped to plimsoll gate, else estimated at list prices: {PIPE_THE_RESULT}"
-        ));
-    }
 }
 
 /// Runs the verify commands once, before the first session. A Ctrl-C here leaves a run that `plimsoll stop` cancels.
