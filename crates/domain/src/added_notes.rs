@@ -1,7 +1,7 @@
 //! Finds what a session wrote into its own copy of a plan: notes below items, and items that the plan does not have.
 
 use crate::text::{clip, one_line};
-use crate::todo::{item, outside_fences, same_item};
+use crate::todo::{PlanEntry, PlanLines, same_item};
 use std::collections::{BTreeMap, HashSet};
 
 /// A plan is a list for people: more lines than this of one session below one item are counted, not copied.
@@ -54,18 +54,16 @@ pub fn added_notes(base: &str, copy: &str, shown: &str, items: &[&str], own_item
 
 /// Every line with words that is no known item, with the item above it. Lines before the first item belong to `own_item`.
 fn notes_by_item(plan: &str, items: &HashSet<&str>, own_item: &str) -> Vec<AddedNote> {
-    let outside: HashSet<usize> = outside_fences(plan.lines()).map(|(number, _)| number).collect();
     let mut current = own_item.to_owned();
     let mut notes = Vec::new();
-    for (number, line) in plan.lines().enumerate() {
-        let found = item(line.trim_start()).filter(|_| outside.contains(&number));
-        let text = match found {
-            None => note_text(line),
-            Some(found) if items.contains(found.text.as_str()) => {
+    for (line, entry) in PlanLines::new(plan) {
+        let text = match entry {
+            PlanEntry::Below(_) | PlanEntry::Other => note_text(line.text),
+            PlanEntry::Item(found) if items.contains(found.text.as_str()) => {
                 current = found.text;
                 String::new()
             }
-            Some(found) => {
+            PlanEntry::Item(found) => {
                 let same = items.iter().filter(|known| same_item(&found.text, known));
                 // Of several that it begins with, the longest is meant.
                 match same.max_by_key(|known| (known.len(), **known)) {

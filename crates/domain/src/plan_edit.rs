@@ -1,8 +1,9 @@
 //! Adds a question or an answer to the text of a plan, and takes ticks back. Everything else in the file stays as it is, byte for byte.
 
+use crate::markdown_lines::MarkdownLine;
 use crate::question::{OpenQuestion, answer, question};
 use crate::text::{clip, one_line};
-use crate::todo::{TodoList, item, outside_fences};
+use crate::todo::{PlanEntry, PlanLines, TodoList};
 use std::collections::{BTreeMap, HashSet};
 
 /// How much of a question or of one line of an answer is written.
@@ -19,6 +20,8 @@ struct Place {
     done: bool,
     /// Its line, and the last line that belongs to it.
     lines: (usize, usize),
+    /// What a line below it begins with.
+    indent: String,
     /// The line of its last question, while that has no answer.
     open_question: Option<(usize, String)>,
 }
@@ -30,9 +33,7 @@ pub fn with_question(plan: &[u8], item: &str, question: &str) -> Option<Vec<u8>>
     let place = places(&text)
         .into_iter()
         .find(|place| !place.done && place.item == item && place.open_question.is_none())?;
-    let (first, last) = place.lines;
-    let indent = format!("{}  ", indent_of(&text, first));
-    Some(insert(plan, last, &[format!("{indent}? {}", clip(&one_line(question), LINE))]))
+    Some(insert(plan, place.lines.1, &[question_line(&place, question)]))
 }
 
 /// Returns the plan with these notes below the first line of this item. A note that is below the item already, in whatever form, is
@@ -40,13 +41,13 @@ pub fn with_question(plan: &[u8], item: &str, question: &str) -> Option<Vec<u8>>
 pub fn with_notes(plan: &[u8], item: &str, notes: &[String]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(plan);
     let place = places(&text).into_iter().find(|place| place.item == item)?;
-    let (first, last) = place.lines;
-    let indent = indent_of(&text, first);
+    let (_, last) = place.lines;
+    let indent = place.indent;
     let written = |note: &String| clip(&one_line(note), LINE);
     let items = TodoList::parse(&text).items.into_iter().filter(|known| known.text == item);
     let mut known: HashSet<String> = items.flat_map(|known| known.notes).map(|note| written(&note)).collect();
     let new = notes.iter().map(written).filter(|note| known.insert(note.clone())).take(LINES);
-    let new: Vec<String> = new.map(|note| format!("{indent}  > {note}")).collect();
+    let new: Vec<String> = new.map(|note| format!("{indent}> {note}")).collect();
     (!new.is_empty()).then(|| insert(plan, last, &new))
 }
 
@@ -82,11 +83,30 @@ pub fn with_questions_for_ticks(plan: &[u8], items: &[String], question: &str) -
     let ticked: Vec<Place> =
         places(&text).into_iter().filter(|place| place.done && items.contains(&place.item)).collect();
     // From the last one upwards: a new line moves only what is below it.
-    Some(ticked.iter().rev().fold(unticked, |plan, place| {
-        let (first, last) = place.lines;
-        let indent = format!("{}  ", indent_of(&text, first));
-        insert(&plan, last, &[format!("{indent}? {}", clip(&one_line(question), LINE))])
-    }))
+    Some(
+        ticked
+            .iter()
+            .rev()
+            .fold(unticked, |plan, place| insert(&plan, place.lines.1, &[question_line(place, question)])),
+    )
+}
+
+/// Returns the plan with this question below the open items on these lines, counted from 1. An item that waits for an answer
+/// already gets none.
+pub(crate) fn with_questions_on_lines(plan: &str, lines: &[(usize, String)]) -> String {
+    let questions: BTreeMap<usize, &str> =
+        lines.iter().map(|(line, question)| (*line - 1, question.as_str())).collect();
+    let ask = |place: Place| {
+        let question =
+            questions.get(&place.lines.0).filter(|_| !place.done && place.open_question.is_none())?;
+        Some((place.lines.1, vec![question_line(&place, question)]))
+    };
+    let new: BTreeMap<usize, Vec<String>> = places(plan).into_iter().filter_map(ask).collect();
+    String::from_utf8_lossy(&insert_all(plan.as_bytes(), &new)).into_owned()
+}
+
+fn question_line(place: &Place, question: &str) -> String {
+    format!("{}? {}", place.indent, clip(&one_line(question), LINE))
 }
 
 /// The plan with the boxes of these items as they are said to be, whoever has ticked them: each with its words, and true for a
@@ -125,19 +145,24 @@ fn with_boxes(plan: &[u8], marks: &BTreeMap<usize, u8>) -> Option<Vec<u8>> {
 /// The items of a plan with the lines that belong to them: indented ones that follow at once, and later ones that we read.
 fn places(text: &str) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
-    for (number, line) in outside_fences(text.lines()) {
-        if let Some(found) = item(line.trim_start()) {
-            let lines = (number, number);
-            places.push(Place { item: found.text, done: found.done, lines, open_question: None });
-            continue;
-        }
+    for (line, entry) in PlanLines::new(text) {
+        let number = line.number;
+        let below = match entry {
+            PlanEntry::Item(found) => {
+                let (lines, indent) = ((number, number), indent_below(&line));
+                places.push(Place { item: found.text, done: found.done, lines, indent, open_question: None });
+                continue;
+            }
+            PlanEntry::Below(below) => below,
+            PlanEntry::Other => continue,
+        };
         let Some(place) = places.last_mut() else { continue };
-        let is_indented = line.starts_with([' ', '\t']) && !line.trim().is_empty();
+        let is_indented = below.starts_with([' ', '\t']) && !below.trim().is_empty();
         let follows = is_indented && place.lines.1 + 1 == number;
-        if let Some(words) = question(line) {
+        if let Some(words) = question(below) {
             place.open_question = Some((number, words));
             place.lines.1 = number;
-        } else if answer(line).is_some() {
+        } else if answer(below).is_some() {
             place.open_question = None;
             place.lines.1 = number;
         } else if follows {
@@ -147,26 +172,38 @@ fn places(text: &str) -> Vec<Place> {
     places
 }
 
-/// The blanks and tabs that a line begins with.
+/// What a line below an item begins with, so that it belongs to the item: the marks of its block quotes, and blanks up to where
+/// its text begins.
+fn indent_below(line: &MarkdownLine<'_>) -> String {
+    let marker = line.marker.unwrap_or(line.content);
+    let prefix = line.text[..marker].trim_start_matches('\u{feff}');
+    let blanks = line.text[marker..line.content].chars().count();
+    format!("{prefix}{}", " ".repeat(blanks))
+}
+
+/// What a question begins with: blanks and tabs, behind the marks of block quotes.
 fn indent_of(text: &str, number: usize) -> String {
-    let line = text.lines().nth(number).unwrap_or_default().trim_start_matches('\u{feff}');
-    line.chars().take_while(|letter| matches!(letter, ' ' | '\t')).collect()
+    let line = text.lines().nth(number).unwrap_or_default();
+    line.chars().take_while(|letter| matches!(letter, ' ' | '\t' | '>')).collect()
 }
 
 /// The bytes with lines below the one of this number, with its line end.
-// Bytes, because a plan that is not UTF-8 must keep its letters; a line has the same number in its lossy text.
 fn insert(plan: &[u8], number: usize, lines: &[String]) -> Vec<u8> {
+    insert_all(plan, &BTreeMap::from([(number, lines.to_vec())]))
+}
+
+/// The bytes with lines below those of these numbers, each with the line end of the line above it.
+// Bytes, because a plan that is not UTF-8 must keep its letters; a line has the same number in its lossy text.
+fn insert_all(plan: &[u8], lines: &BTreeMap<usize, Vec<String>>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(plan.len() + 200);
     for (place, line) in plan.split_inclusive(|byte| *byte == b'\n').enumerate() {
         bytes.extend_from_slice(line);
-        if place == number {
-            let end: &[u8] = if line.ends_with(b"\r\n") { b"\r\n" } else { b"\n" };
-            // The last line of a file that does not end with a line break: nor does it afterwards.
-            let is_cut = !line.ends_with(b"\n");
-            for new in lines {
-                let (before, after) = if is_cut { (end, &b""[..]) } else { (&b""[..], end) };
-                bytes.extend([before, new.as_bytes(), after].concat());
-            }
+        let end: &[u8] = if line.ends_with(b"\r\n") { b"\r\n" } else { b"\n" };
+        // The last line of a file that does not end with a line break: nor does it afterwards.
+        let is_cut = !line.ends_with(b"\n");
+        for new in lines.get(&place).into_iter().flatten() {
+            let (before, after) = if is_cut { (end, &b""[..]) } else { (&b""[..], end) };
+            bytes.extend([before, new.as_bytes(), after].concat());
         }
     }
     bytes
@@ -304,7 +341,10 @@ mod tests {
         for (before, after) in [
             ("- [x] one\n- [x] two\n", Some("- [x] one\n- [ ] two\n")),
             ("\u{feff}* [X]  two \r\n  > [x] a note", Some("\u{feff}* [ ]  two \r\n  > [x] a note")),
-            ("\t+ [x] two\n- [ ] two\n- [x] two", Some("\t+ [ ] two\n- [ ] two\n- [ ] two")),
+            (
+                "-\ta\n\t+ [x] two\n- [ ] two\n> 1. [X] two",
+                Some("-\ta\n\t+ [ ] two\n- [ ] two\n> 1. [ ] two"),
+            ),
             ("```\n- [x] two\n```\n- [x] two\n", Some("```\n- [x] two\n```\n- [ ] two\n")),
             ("- [x] twofold\n- [x] Two\n- [ ] two\n", None),
             ("", None),

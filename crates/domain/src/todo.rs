@@ -1,9 +1,11 @@
 //! The plan: `- [ ]` and `- [x]` lines of a Markdown file that the agent ticks, what it notes below them, and what it asks
-//! the user there.
+//! the user there. [`crate::checkbox`] says which lines are items.
 
 mod vanished;
 
+use crate::checkbox::{BoxAt, Mark, PlanLine, UnclearLine, UnclearLines, plan_line};
 use crate::item_set;
+use crate::markdown_lines::{LineKind, MarkdownLine, MarkdownLines};
 use crate::question::{self, Question};
 use crate::text::{is_plain_line, one_line};
 use std::borrow::Cow;
@@ -17,6 +19,8 @@ pub const DEFAULT_PLAN: &str = "fix_plan.md";
 pub struct TodoList {
     /// All items.
     pub items: Vec<Item>,
+    /// Lines that look like items and are none.
+    pub unclear: Vec<UnclearLine>,
 }
 
 /// One to-do.
@@ -52,17 +56,23 @@ impl Item {
 }
 
 impl TodoList {
-    /// Reads the items off a Markdown text; boxes inside code fences are examples, not items.
+    /// A plan of these items.
+    pub fn from_items(items: Vec<Item>) -> TodoList {
+        TodoList { items, unclear: Vec::new() }
+    }
+
+    /// Reads the items off a Markdown text; boxes in code and in comments are examples, not items.
     pub fn parse(markdown: &str) -> TodoList {
         let mut items: Vec<Item> = Vec::new();
-        for (_, line) in outside_fences(markdown.lines()) {
-            match (item(line.trim_start()), items.last_mut()) {
-                (Some(item), _) => items.push(item),
-                (None, Some(last)) => last.take_line(line),
-                (None, None) => {}
+        let mut lines = PlanLines::new(markdown);
+        for (_, entry) in lines.by_ref() {
+            match (entry, items.last_mut()) {
+                (PlanEntry::Item(item), _) => items.push(item),
+                (PlanEntry::Below(line), Some(last)) => last.take_line(line),
+                (PlanEntry::Below(_) | PlanEntry::Other, _) => {}
             }
         }
-        TodoList { items }
+        TodoList { items, unclear: lines.into_unclear() }
     }
 
     /// Open items.
@@ -102,8 +112,10 @@ impl TodoList {
 
     /// Of the items once known, those that are no longer there in any form. A line that vanishes unticked is
     /// not a finished item. Words added behind an item (`… (done in abc123)`) do not make it another one.
+    /// A line that has become unclear still has its item.
     pub fn vanished(&self, known: &[String]) -> Vec<String> {
-        vanished::vanished(self.items.iter().map(|item| item.text.as_str()), known)
+        let unclear = self.unclear.iter().map(|line| line.item.as_str());
+        vanished::vanished(self.items.iter().map(|item| item.text.as_str()).chain(unclear), known)
     }
 
     /// True when the item is ticked; a line of exactly its words speaks first.
@@ -128,22 +140,81 @@ impl TodoList {
     }
 }
 
-/// The lines outside code fences, with their places: what is inside is an example.
-pub(crate) fn outside_fences<'a>(
-    lines: impl Iterator<Item = &'a str>,
-) -> impl Iterator<Item = (usize, &'a str)> {
-    let mut fence: Option<&str> = None;
-    lines.enumerate().filter(move |(_, line)| {
-        let trimmed = line.trim_start();
-        let mark = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark));
-        let is_outside = fence.is_none() && mark.is_none();
-        fence = match fence {
-            Some(open) if trimmed.starts_with(open) => None,
-            Some(open) => Some(open),
-            None => mark,
+/// What a line is to the items of a plan.
+#[derive(Debug)]
+pub(crate) enum PlanEntry<'a> {
+    /// An item.
+    Item(Item),
+    /// A line that may belong to the item above it, without the marks of the block quotes that the item is in.
+    Below(&'a str),
+    /// A line of an example or of metadata, or one that looks like an item.
+    Other,
+}
+
+/// The lines of a plan with what they are to its items.
+pub(crate) struct PlanLines<'a> {
+    lines: MarkdownLines<'a>,
+    unclear: UnclearLines,
+    /// How many block quotes the last item is in; none before the first item.
+    quotes: Option<usize>,
+}
+
+impl<'a> PlanLines<'a> {
+    pub(crate) fn new(markdown: &'a str) -> PlanLines<'a> {
+        PlanLines { lines: MarkdownLines::new(markdown), unclear: UnclearLines::default(), quotes: None }
+    }
+
+    /// The lines that look like items and are none, once all lines have been read.
+    pub(crate) fn into_unclear(self) -> Vec<UnclearLine> {
+        self.unclear.finish(self.lines.unclosed_block())
+    }
+}
+
+impl<'a> Iterator for PlanLines<'a> {
+    type Item = (MarkdownLine<'a>, PlanEntry<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let line = self.lines.next()?;
+        let own_text = without_quotes(line.text, self.quotes.unwrap_or(0));
+        // A quotation that is indented below an item is a note, whatever it quotes.
+        if line.quote_end > 0 && self.quotes.is_some() && quoted_note(own_text).is_some() {
+            return Some((line, PlanEntry::Below(own_text)));
+        }
+        let meaning = plan_line(&line);
+        self.unclear.take(&line, &meaning);
+        let entry = match meaning {
+            PlanLine::Checkbox(found) => match item(&found) {
+                Some(item) => {
+                    let prefix = &line.text.as_bytes()[..line.quote_end];
+                    self.quotes = Some(prefix.iter().filter(|byte| **byte == b'>').count());
+                    PlanEntry::Item(item)
+                }
+                None => PlanEntry::Below(own_text),
+            },
+            PlanLine::Unclear(_) => PlanEntry::Other,
+            PlanLine::Other => match line.kind {
+                LineKind::Fence | LineKind::RawHtml | LineKind::FrontMatter => PlanEntry::Other,
+                LineKind::Blank
+                | LineKind::ParagraphStart
+                | LineKind::ParagraphContinuation
+                | LineKind::Heading
+                | LineKind::Rule
+                | LineKind::IndentedCode
+                | LineKind::Html => PlanEntry::Below(own_text),
+            },
         };
-        is_outside
-    })
+        Some((line, entry))
+    }
+}
+
+/// A line without the marks of so many block quotes, as far as it has them.
+fn without_quotes(line: &str, count: usize) -> &str {
+    let mut text = line;
+    for _ in 0..count {
+        let Some(rest) = text.trim_start_matches(' ').strip_prefix('>') else { break };
+        text = rest.strip_prefix(' ').unwrap_or(rest);
+    }
+    text
 }
 
 /// True when a line speaks of the item: the same words, or the same words with something behind them.
@@ -168,23 +239,20 @@ fn plain(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The item on a line without its indentation.
-pub(crate) fn item(line: &str) -> Option<Item> {
-    // Some editors begin a file with an invisible byte order mark.
-    let rest = line.trim_start_matches('\u{feff}').strip_prefix(['-', '*', '+'])?.trim_start();
-    let (done, text) = match rest.strip_prefix("[ ]") {
-        Some(text) => (false, text),
-        None => (true, rest.strip_prefix("[x]").or_else(|| rest.strip_prefix("[X]"))?),
-    };
-    let text = one_line(text);
-    (!text.is_empty()).then_some(Item { text, done, ..Item::default() })
+/// The item of a checkbox; none without words.
+fn item(found: &BoxAt<'_>) -> Option<Item> {
+    let text = one_line(found.rest);
+    (!text.is_empty()).then_some(Item { text, done: found.mark == Mark::Done, ..Item::default() })
 }
 
 /// A quotation that is not indented is the user's own text.
 fn note(line: &str) -> Option<String> {
-    let text = line.strip_prefix([' ', '\t'])?.trim_start().strip_prefix('>')?;
-    let text = one_line(text);
+    let text = one_line(quoted_note(line)?);
     (!text.is_empty()).then_some(text)
+}
+
+fn quoted_note(line: &str) -> Option<&str> {
+    line.strip_prefix([' ', '\t'])?.trim_start().strip_prefix('>')
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
-//! To-do files whose items have no boxes: which lines look like items, and the file with boxes before them.
+//! To-do files without any box: which lines look like items, and the file with boxes before them.
 
-use crate::todo::{TodoList, outside_fences};
+use crate::markdown_lines::{LineKind, MarkdownLines};
+use crate::todo::TodoList;
 
 /// A line that looks like an item and has no box.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,9 +16,7 @@ pub struct Lookalike {
 struct Bullet<'a> {
     /// Blanks and tabs before the marker.
     indent: &'a str,
-    /// True if the line has a ticked box that we do not read as one (`1. [x] done`).
-    done: bool,
-    /// What follows the marker and that box, with the line end.
+    /// What follows the marker, with the line end.
     rest: &'a str,
 }
 
@@ -28,7 +27,7 @@ const TAB: usize = 4;
 /// CommonMark takes no longer number for a list marker.
 const LONGEST_NUMBER: usize = 9;
 
-/// The lines of a file without items that look like items; none in a file that has items.
+/// The lines of a file without boxes that look like items; none in a file that has items, or lines with other boxes.
 pub fn lookalikes(markdown: &str) -> Vec<Lookalike> {
     let line =
         |(index, line, _): (usize, &str, _)| Lookalike { line: index + 1, text: line.trim().to_owned() };
@@ -43,12 +42,7 @@ pub fn with_boxes(markdown: &str) -> String {
     let mut text = String::with_capacity(markdown.len() + 4 * bullets.len());
     for (index, line) in markdown.split_inclusive('\n').enumerate() {
         match bullets.next_if(|(place, ..)| *place == index) {
-            Some((_, _, Bullet { indent, done, rest })) => {
-                let tick = if *done { 'x' } else { ' ' };
-                text.extend([indent, "- ["]);
-                text.push(tick);
-                text.extend(["] ", rest]);
-            }
+            Some((_, _, Bullet { indent, rest })) => text.extend([indent, "- [ ] ", rest]),
             None => text.push_str(line),
         }
     }
@@ -57,11 +51,15 @@ pub fn with_boxes(markdown: &str) -> String {
 
 /// The bullets outside code fences that are not below another one, with their lines.
 fn outermost(markdown: &str) -> Vec<(usize, &str, Bullet<'_>)> {
-    if !TodoList::parse(markdown).items.is_empty() {
+    let plan = TodoList::parse(markdown);
+    if !plan.items.is_empty() || !plan.unclear.is_empty() {
         return Vec::new();
     }
-    let mut found: Vec<_> = outside_fences(markdown.split_inclusive('\n'))
-        .filter_map(|(index, line)| Some((index, line, bullet(line)?)))
+    let is_text = |kind: LineKind| matches!(kind, LineKind::ParagraphStart | LineKind::ParagraphContinuation);
+    let mut found: Vec<_> = MarkdownLines::new(markdown)
+        .zip(markdown.split_inclusive('\n'))
+        .filter(|(line, _)| is_text(line.kind) && !line.is_too_deep)
+        .filter_map(|(line, whole)| Some((line.number, whole, bullet(whole)?)))
         .collect();
     let least = found.iter().map(|(.., bullet)| width(bullet.indent)).min().unwrap_or(0);
     found.retain(|(.., bullet)| width(bullet.indent) < least + NESTED);
@@ -77,11 +75,9 @@ fn bullet(line: &str) -> Option<Bullet<'_>> {
     if text.len() == after.len() || is_rule(line) {
         return None;
     }
-    let (done, rest) = match foreign_box(text) {
-        Some((done, rest)) => (done, rest.trim_start_matches([' ', '\t'])),
-        None => (false, text),
-    };
-    (!rest.trim().is_empty()).then_some(Bullet { indent, done, rest })
+    // A box without words is no item, and does not become one by a second box.
+    let is_empty = matches!(text.trim(), "" | "[ ]" | "[x]" | "[X]");
+    (!is_empty).then_some(Bullet { indent, rest: text })
 }
 
 fn after_marker(text: &str) -> Option<&str> {
@@ -91,18 +87,6 @@ fn after_marker(text: &str) -> Option<&str> {
     let rest = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
     let digits = text.len() - rest.len();
     if (1..=LONGEST_NUMBER).contains(&digits) { rest.strip_prefix(['.', ')']) } else { None }
-}
-
-/// `[ ]`, `[x]` and the spellings that are not read as boxes: `[]`, `[ x ]`.
-fn foreign_box(text: &str) -> Option<(bool, &str)> {
-    let (inner, rest) = text.strip_prefix('[')?.split_once(']')?;
-    match inner.trim_matches([' ', '\t']) {
-        "" => Some((false, rest)),
-        "x" | "X" => Some((true, rest)),
-        _ => None,
-    }
-    // `[x](address)` is a link.
-    .filter(|(_, rest)| !rest.starts_with(['(', '[']))
 }
 
 /// `* * *` and `- - -` draw a line across the page.
@@ -134,15 +118,10 @@ mod tests {
             ("1. one\n   - how\n2. two\n\t* why\n", "- [ ] one\n   - how\n- [ ] two\n\t* why\n"),
             ("- one\n  > a note\n> a quotation\n", "- [ ] one\n  > a note\n> a quotation\n"),
             // Only nested ones: then they are the items.
-            ("Steps:\n\n    - one\n    - two\n", "Steps:\n\n    - [ ] one\n    - [ ] two\n"),
+            ("Steps:\n\n   - one\n   - two\n", "Steps:\n\n   - [ ] one\n   - [ ] two\n"),
             (" - one\n- two\n", " - [ ] one\n- [ ] two\n"),
             ("```\n- example\n```\n- one\n", "```\n- example\n```\n- [ ] one\n"),
             ("~~~\n1. example\n~~~\n1. one\n", "~~~\n1. example\n~~~\n- [ ] one\n"),
-            // Boxes as others write them.
-            (
-                "1. [ ] one\n2. [x] two\n- [] three\n- [ X ] four\n",
-                "- [ ] one\n- [x] two\n- [ ] three\n- [x] four\n",
-            ),
             ("- [docs](docs/a.md)\n1. [x](a.md)\n", "- [ ] [docs](docs/a.md)\n- [ ] [x](a.md)\n"),
         ] {
             assert_eq!(with_boxes(before), after, "{before:?}");
@@ -161,8 +140,10 @@ mod tests {
             "> - quoted\n",
             "2026-01-07 is a date\n1234567890. too long\n",
             "```\n- never closed\n",
+            "Code:\n\n    - one\n",
             // It has items: a bullet beside them may be anything.
             "- [ ] one\n- a remark\n1. another\n",
+            "- [] looks like one\n- a remark\n",
         ] {
             assert_eq!(with_boxes(text), text);
             assert_eq!(lookalikes(text), []);

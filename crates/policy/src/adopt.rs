@@ -280,7 +280,7 @@ impl<'a> Adoption<'a> {
         let known = self.state.items.known_items.clone();
         let fields = [("todo_items", &open, open_wrong), ("completed_items", &done, done_wrong)];
         if let Some(file) = self.state.options.todo_file.clone() {
-            let list = TodoList { items: known.iter().map(|text| item(text, false)).collect() };
+            let list = TodoList::from_items(known.iter().map(|text| item(text, false)).collect());
             for (field, items, wrong) in fields {
                 let lost = list.vanished(items);
                 let words = format!("{} is the plan ({})", one_line(&file), counted(known.len(), "item"));
@@ -312,7 +312,7 @@ impl<'a> Adoption<'a> {
             return None;
         }
         let items = done.iter().map(|text| item(text, true)).chain(open.iter().map(|text| item(text, false)));
-        let list = TodoList { items: items.collect() };
+        let list = TodoList::from_items(items.collect());
         self.state.items.known_items = list.items.iter().map(|item| item.text.clone()).collect();
         self.state.options.todo_file = Some(ground.default_list.to_owned());
         self.state.take_items(&list);

@@ -9,6 +9,7 @@ use crate::completion::{
 pub use crate::evidence::Evidence;
 use crate::questions::{Asking, asking};
 use crate::review;
+use crate::todo_list::unclear_at_end;
 use plimsoll_domain::breaker::Opened;
 use plimsoll_domain::settings::{Settings, Thrash};
 use plimsoll_domain::state::Cause;
@@ -38,6 +39,9 @@ fn judge(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verd
     let completion = completion(state, evidence);
     let asking = asking(state, evidence, &completion);
     if let Some(verdict) = done_or_blocked(state, evidence, &completion, &asking) {
+        return verdict;
+    }
+    if let Some(verdict) = blocked_by_unclear_lines(state, evidence, &completion) {
         return verdict;
     }
     let unpromised = unpromised(state, evidence);
@@ -98,7 +102,11 @@ fn done_or_blocked(
             if evidence.verify.iter().all(|outcome| outcome.passed)
                 && !is_review_missing(state, evidence) =>
         {
-            Some(Verdict::Stop { status: Status::Completed, reason: completed_words(state, evidence) })
+            let unclear = unclear_lines(state, evidence);
+            Some(unclear.map_or_else(
+                || Verdict::Stop { status: Status::Completed, reason: completed_words(state, evidence) },
+                |reason| Verdict::Stop { status: Status::Blocked, reason },
+            ))
         }
         (_, Asking::NothingElse(reason)) | (Completion::Blocked(reason), Asking::No) => {
             Some(Verdict::Stop { status: Status::Blocked, reason: reason.clone() })
@@ -108,6 +116,28 @@ fn done_or_blocked(
             Asking::No | Asking::OthersOpen,
         ) => None,
     }
+}
+
+/// Why the run is not completed although nothing is open: lines of its plan look like items and are none.
+fn unclear_lines(state: &RunState, evidence: &Evidence) -> Option<String> {
+    let file = state.options.todo_file.as_ref()?;
+    unclear_at_end(evidence.todo.as_ref()?, file)
+}
+
+/// The end of a run whose session ended by itself and left nothing open but lines that only look like items. Only the user can
+/// say what these are, so another session would cost money and change nothing. A promise that the verify commands or a review
+/// contradict is judged first: there is work left.
+fn blocked_by_unclear_lines(
+    state: &RunState,
+    evidence: &Evidence,
+    completion: &Completion,
+) -> Option<Verdict> {
+    let is_judged_otherwise = matches!(completion, Completion::Plausible | Completion::Blocked(_));
+    if is_judged_otherwise || evidence.ending != Ending::Completed {
+        return None;
+    }
+    let reason = unclear_lines(state, evidence)?;
+    Some(Verdict::Stop { status: Status::Blocked, reason })
 }
 
 /// Returns true if the review of a ticked item had to come before this verdict, and could not begin. At Stop it has not been

@@ -1,9 +1,12 @@
-//! Can a run begin with this plan? A run of a plan without an item would cost money and do nothing.
+//! Can a run begin with this plan? A run of a plan without an item would cost money and do nothing, and one of a plan with lines
+//! that only look like items would end as completed without them.
 //!
 //! A list whose items are all ticked is no error: the objective may be another one, and sessions may add items.
 
 use plimsoll_domain::TodoList;
+use plimsoll_domain::checkbox::UnclearLine;
 use plimsoll_domain::text::{clip, counted, one_line};
+use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_domain::todo_without_boxes::{Lookalike, lookalikes};
 use std::fmt::Write as _;
 
@@ -14,12 +17,16 @@ pub enum Unfit {
     Empty,
     /// No line has a box; these look like items.
     NoItems(Vec<Lookalike>),
+    /// These lines look like items and are none.
+    Unclear(Vec<UnclearLine>),
     /// The number of items, which are all ticked: the user is told.
     AllTicked(usize),
 }
 
 /// How many lines are named at most.
 const LINES_NAMED: usize = 5;
+/// How many lines that look like items are named at most: each has to be looked at.
+const UNCLEAR_NAMED: usize = 20;
 /// How much of a line is shown.
 const LINE_SHOWN: usize = 80;
 
@@ -32,6 +39,7 @@ pub fn unfit(text: &str) -> Option<Unfit> {
 pub fn unfit_list(list: &TodoList, text: &str) -> Option<Unfit> {
     match list.items.len() {
         0 if text.trim().is_empty() => Some(Unfit::Empty),
+        _ if !list.unclear.is_empty() => Some(Unfit::Unclear(list.unclear.clone())),
         0 => Some(Unfit::NoItems(lookalikes(text))),
         known => list.items.iter().all(|item| item.done).then_some(Unfit::AllTicked(known)),
     }
@@ -56,7 +64,20 @@ pub fn words(unfit: &Unfit, file: &str, named: bool) -> String {
             let fix = format!("to add the checkboxes: {}", fix_command(file, named));
             format!(
                 "the plan {shown} has no item; these lines look like items without a checkbox (`- [ ] …`):\n{}{fix}\n{without}",
-                list(&shown, lines)
+                list(&shown, lines.iter().map(|line| (line.line, line.text.as_str())), LINES_NAMED)
+            )
+        }
+        Unfit::Unclear(lines) => {
+            let what = if lines.len() == 1 {
+                "a line that looks like an item and is"
+            } else {
+                "lines that look like items and are"
+            };
+            let named_lines = lines.iter().map(|line| (line.line, line.text.as_str()));
+            format!(
+                "the plan {shown} has {what} none, so nobody would do it:\n{}to rewrite: {}\nto keep a line as text: write `\\[` for `[`",
+                list(&shown, named_lines, UNCLEAR_NAMED),
+                fix_command(file, named)
             )
         }
         Unfit::AllTicked(count) => {
@@ -73,16 +94,57 @@ pub fn words(unfit: &Unfit, file: &str, named: bool) -> String {
     }
 }
 
-fn list(file: &str, lines: &[Lookalike]) -> String {
+/// The lines that `plimsoll plan --fix` cannot rewrite, and what to do.
+pub fn by_hand_words(lines: &[UnclearLine], file: &str) -> String {
+    let shown = one_line(file);
+    let named = list(&shown, lines.iter().map(|line| (line.line, line.text.as_str())), UNCLEAR_NAMED);
+    format!(
+        "{} of {shown} cannot be rewritten, because they are in a table, in a code fence or comment that nothing closes, or above their words:\n{named}write them as `- [ ] …` lines, or close the fence",
+        counted(lines.len(), "line")
+    )
+}
+
+/// The first lines, each with its number.
+fn list<'a>(file: &str, lines: impl ExactSizeIterator<Item = (usize, &'a str)>, most: usize) -> String {
+    let rest = lines.len().saturating_sub(most);
     let mut text = String::new();
-    for line in lines.iter().take(LINES_NAMED) {
-        let words = clip(&one_line(&one_line(&line.text)), LINE_SHOWN);
-        let _ = writeln!(text, "  {file}:{}: {words}", line.line);
+    for (number, line) in lines.take(most) {
+        let words = clip(&one_line(&one_line(line)), LINE_SHOWN);
+        let _ = writeln!(text, "  {file}:{number}: {words}");
     }
-    if let Some(rest @ 1..) = lines.len().checked_sub(LINES_NAMED) {
+    if rest > 0 {
         let _ = writeln!(text, "  and {rest} more");
     }
     text
+}
+
+/// Why a run whose open items are all done does not end as completed: lines of its plan look like items and are none. None if
+/// there are no such lines, or if an item is open.
+pub fn unclear_at_end(list: &TodoList, file: &str) -> Option<String> {
+    let (first, rest) = list.unclear.split_first()?;
+    if list.items.iter().any(|item| !item.done) {
+        return None;
+    }
+    let named = rest
+        .iter()
+        .take(LINES_NAMED - 1)
+        .fold(shown_line(first), |text, line| format!("{text}, {}", shown_line(line)));
+    let more = rest.len().saturating_sub(LINES_NAMED - 1);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let (what, them) = if rest.is_empty() {
+        ("a line that looks like an item and is", "it")
+    } else {
+        ("lines that look like items and are", "them")
+    };
+    Some(format!(
+        "{} has {what} none: {named}{more}; rewrite {them} with `{}`, then resume",
+        one_line(file),
+        fix_command(file, file != DEFAULT_PLAN)
+    ))
+}
+
+fn shown_line(line: &UnclearLine) -> String {
+    format!("line {} \"{}\"", line.line, clip(&one_line(&line.text), LINE_SHOWN))
 }
 
 /// The command that makes boxes of the lines.
@@ -110,6 +172,8 @@ mod tests {
     #[test]
     fn only_a_list_with_an_open_item_is_fit() {
         let line = |line, text: &str| Lookalike { line, text: text.to_owned() };
+        let unclear =
+            |line, text: &str, item: &str| UnclearLine { line, text: text.to_owned(), item: item.to_owned() };
         for (text, expected) in [
             ("- [ ] one\n", None),
             ("- [x] one\n- [ ] two\n", None),
@@ -120,6 +184,8 @@ mod tests {
             ("```\n- [ ] example\n```\n", Some(Unfit::NoItems(vec![]))),
             ("# Plan\n1. one\n2. two\n", Some(Unfit::NoItems(vec![line(2, "1. one"), line(3, "2. two")]))),
             ("- [x] one\n- [X] two\n", Some(Unfit::AllTicked(2))),
+            ("- [ ] one\n- [-] two\n", Some(Unfit::Unclear(vec![unclear(2, "- [-] two", "two")]))),
+            ("- [] one\n", Some(Unfit::Unclear(vec![unclear(1, "- [] one", "one")]))),
         ] {
             assert_eq!(unfit(text), expected, "{text:?}");
         }
@@ -147,6 +213,34 @@ mod tests {
     fn what_stands_in_the_file_steers_no_terminal() {
         let shown = words(&Unfit::NoItems(lookalikes("* a\u{1b}[2Jb\n")), "fix_plan.md", false);
         assert!(!shown.contains('\u{1b}'), "{shown:?}");
+    }
+
+    #[test]
+    fn lines_that_only_look_like_items_are_named_with_a_command_that_can_be_copied() {
+        let text: String = (1..=22).map(|number| format!("- [-] do {number}\n")).collect();
+        let many = words(&unfit(&format!("- [ ] one\n{text}")).expect("unclear lines"), "my plan.md", true);
+        assert!(many.contains("  my plan.md:21: - [-] do 20\n  and 2 more\n"), "{many}");
+        assert!(many.contains("\nto rewrite: plimsoll plan --fix --todo 'my plan.md'\n"), "{many}");
+        assert_eq!(
+            words(&unfit("- [ ] one\n- [] a\u{1b}b\n").expect("an unclear line"), "fix_plan.md", false),
+            "the plan fix_plan.md has a line that looks like an item and is none, so nobody would do it:\n  \
+             fix_plan.md:2: - [] a\\u{1b}b\nto rewrite: plimsoll plan --fix\nto keep a line as text: write `\\[` for `[`"
+        );
+    }
+
+    #[test]
+    fn unclear_lines_count_at_the_end_once_nothing_is_open() {
+        let at_end = |text: &str| unclear_at_end(&TodoList::parse(text), "fix_plan.md");
+        assert_eq!(at_end("- [x] one\n"), None);
+        assert_eq!(at_end("- [x] one\n- [ ] two\n- [-] three\n"), None, "a session has work");
+        assert_eq!(
+            at_end("- [x] one\n- [-] three\n").as_deref(),
+            Some(
+                "fix_plan.md has a line that looks like an item and is none: line 2 \"- [-] three\"; rewrite it with `plimsoll plan --fix`, then resume"
+            )
+        );
+        let many = at_end(&"- [] a\n".repeat(7)).expect("unclear lines");
+        assert!(many.contains("line 5 \"- [] a\" and 2 more; rewrite them"), "{many}");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod draw;
 mod foreign;
 mod in_memory;
+pub mod markdown;
 pub mod mutation;
 pub mod seeds;
 mod spoil;

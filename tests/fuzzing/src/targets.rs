@@ -6,6 +6,7 @@ mod client_files;
 mod handoff;
 mod hook_event;
 mod memory;
+mod plan_boxes;
 mod plimsoll_settings;
 mod project_files;
 mod prompt;
@@ -35,13 +36,14 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 20] = [
+pub const TARGETS: [Target; 21] = [
     authority::TARGET,
     claims::TARGET,
     client_files::TARGET,
     handoff::TARGET,
     hook_event::TARGET,
     memory::TARGET,
+    plan_boxes::TARGET,
     plimsoll_settings::TARGET,
     project_files::TARGET,
     prompt::TARGET,

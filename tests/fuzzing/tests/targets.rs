@@ -49,6 +49,7 @@ targets!(
     handoff,
     hook_event,
     memory,
+    plan_boxes,
     plimsoll_settings,
     project_files,
     prompt,

@@ -2,10 +2,12 @@
 //! that were meant.
 
 use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::story::Turn;
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::{honest, start};
+use plimsoll_tests::{honest, journal, markers, start};
 use std::time::Duration;
 
 fn run(world: &World, options: &[&str]) -> Finished {
@@ -44,6 +46,139 @@ fn a_list_without_items_ends_every_way_of_starting_before_anything_is_paid() {
         assert_eq!(model.main_requests().len(), 0, "nothing is paid");
         assert!(!world.exists(".claude/ralph-state.json") && !world.exists("PROMPT.md"), "nothing is left");
         assert_eq!(world.read("fix_plan.md"), list);
+    }
+}
+
+#[test]
+fn lines_that_only_look_like_items_end_every_way_of_starting_before_anything_is_paid() {
+    for (plan, named) in [
+        ("- [ ] item 1\n- [~] item 2 half done\n- [-] item 3\n", &["fix_plan.md:3: - [-] item 3"][..]),
+        ("- [ ] a\n- [] b\n- [ x ] c\n", &["fix_plan.md:2: - [] b", "fix_plan.md:3: - [ x ] c"]),
+        ("- [ ] a\n```sh\nmake\n- [ ] b\n", &["fix_plan.md:4: - [ ] b"]),
+        ("<tasks>\n- [ ] a\n</tasks>\n", &["fix_plan.md:2: - [ ] a"]),
+    ] {
+        let mut world = World::new();
+        world.git(&["init", "-q"]);
+        world.write("fix_plan.md", plan);
+        world.git(&["add", "-A"]);
+        world.git(&["commit", "-qm", "Plan"]);
+        let model = start(&mut world, honest);
+        for finished in [
+            run(&world, &[]),
+            run(&world, &["--workers", "2"]),
+            world.plimsoll(&["start", "--objective", "Do the plan."]).run(),
+        ] {
+            assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{finished:?}");
+            assert!(finished.stderr.contains("\nto rewrite: plimsoll plan --fix\n"), "{finished:?}");
+            for line in named {
+                assert!(finished.stderr.contains(line), "{line}\n{finished:?}");
+            }
+        }
+        assert_eq!(model.main_requests().len(), 0, "nothing is paid");
+        assert!(!world.exists(".claude/ralph-state.json") && !world.exists("PROMPT.md"), "nothing is left");
+    }
+}
+
+/// Ticks its item, whatever stands before its box.
+fn ticks(turn: &Turn<'_>) -> Step {
+    let Some(item) = turn.item.clone() else { return Step::text(format!("All done.\n\n{}", turn.promise)) };
+    match turn.step {
+        0 => Step::bash(format!(
+            "sed -i 's/\\[ \\] {item}$/[x] {item}/' fix_plan.md && echo '{item}' >> work.txt"
+        )),
+        _ => Step::text(format!("{item} is done.")),
+    }
+}
+
+#[test]
+fn a_run_does_each_box_that_github_shows_and_no_other() {
+    for (plan, done) in [
+        ("- [ ] item 1\n1. [ ] item 2\n2. [ ] item 3\n", &["item 1", "item 2", "item 3"][..]),
+        ("- [x] first\n```npm test``` must pass\n- [ ] REAL WORK\n", &["REAL WORK"]),
+        ("- [ ] real\n<!--\n- [ ] commented out\n-->\n", &["real"]),
+        ("Notes\n\n    - [ ] code\n\n> 1) [ ] quoted\n", &["quoted"]),
+    ] {
+        let mut world = World::new();
+        world.write("fix_plan.md", plan);
+        let _model = start(&mut world, ticks);
+        let finished = run(&world, &["--max-iterations", "6"]);
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        let work: String = done.iter().map(|item| format!("{item}\n")).collect();
+        assert_eq!(world.read("work.txt"), work, "{plan}");
+        let ticked = done.iter().fold(plan.to_owned(), |plan, item| {
+            plan.replace(&format!("[ ] {item}\n"), &format!("[x] {item}\n"))
+        });
+        assert_eq!(world.read("fix_plan.md"), ticked);
+    }
+}
+
+#[test]
+fn a_run_into_whose_plan_an_unclear_mark_comes_ends_blocked_and_goes_on_once_it_is_rewritten() {
+    let mut world = World::new();
+    world.write("fix_plan.md", "- [ ] Item one\n- [ ] Item two\n");
+    let model = start(&mut world, |turn| match (turn.item.as_deref(), turn.step) {
+        (Some("Item two"), 0) => Step::bash("sed -i 's/- \\[ \\] Item two/- [-] Item two/' fix_plan.md"),
+        (Some("Item two"), _) => Step::text(format!("All done.\n\n{}", turn.promise)),
+        _ => ticks(turn),
+    });
+    let finished = run(&world, &["--max-iterations", "6"]);
+    assert_eq!(finished.code, Some(7), "{finished:?}");
+    let end = "RALPH_STOP|blocked|fix_plan.md has a line that looks like an item and is none: line 2 \"- [-] Item two\"; rewrite it with `plimsoll plan --fix`, then resume";
+    assert_eq!(markers(&journal(&world)).last().map(String::as_str), Some(end));
+
+    // Nothing is paid before the user has rewritten the line, nor before the question of its mark is answered.
+    let paid = model.main_requests().len();
+    let resume = ["run", "--resume", "--", "--model", "opus", "--allowedTools", "Bash"];
+    let again = world.plimsoll(&resume).timeout(Duration::from_secs(120)).run();
+    assert_eq!(again.code, Some(7), "{again:?}");
+    let fixed = world.plimsoll(&["plan", "--fix", "--yes"]).run().expect_success();
+    assert!(fixed.stdout.contains("1 item has a mark that can mean canceled or begun"), "{fixed:?}");
+    let question =
+        "  ? The mark was [-]: is this still to be done? Answer here, or tick the item, or remove it.\n";
+    assert_eq!(world.read("fix_plan.md"), format!("- [x] Item one\n- [ ] Item two\n{question}"));
+    let asked = world.plimsoll(&resume).timeout(Duration::from_secs(120)).run();
+    assert_eq!(asked.code, Some(7), "{asked:?}");
+    assert_eq!(model.main_requests().len(), paid);
+
+    world.write("fix_plan.md", "- [x] Item one\n- [x] Item two\n");
+    let finished = world.plimsoll(&resume).timeout(Duration::from_secs(120)).run();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+}
+
+#[test]
+fn the_fix_names_what_only_a_person_can_rewrite_and_does_nothing_beside_a_run() {
+    let world = World::new();
+    let table = "- [] one\n\n| | task |\n|---|---|\n| [ ] | two |\n";
+    world.write("fix_plan.md", table);
+    let fixed = world.plimsoll(&["plan", "--fix", "--yes"]).run();
+    assert_eq!(fixed.code, Some(1), "{fixed:?}");
+    assert_eq!(world.read("fix_plan.md"), table.replace("[]", "[ ]"));
+    for _ in 0..2 {
+        let left = world.plimsoll(&["plan", "--fix", "--yes"]).run();
+        assert!(left.code == Some(1) && left.stderr.contains("fix_plan.md:5: | [ ] | two |"), "{left:?}");
+    }
+    let held = std::fs::File::open(world.path(".")).expect("the project's folder");
+    held.lock().expect("what a run holds");
+    world.write("fix_plan.md", table);
+    let beside = world.plimsoll(&["plan", "--fix", "--yes"]).run();
+    assert_eq!(beside.code, Some(1), "{beside:?}");
+    assert!(beside.stderr.contains("a run is at work on fix_plan.md"), "{beside:?}");
+    assert_eq!(world.read("fix_plan.md"), table);
+}
+
+#[test]
+fn a_plan_names_its_optional_items_and_its_unclear_lines() {
+    let world = World::new();
+    let plan: String = (1..=50).map(|number| format!("- [ ] Item {number} (complex)\n")).collect();
+    world.write("fix_plan.md", &format!("{plan}- [ ]* Starred\n- [-] Unclear\n## Optional\n{plan}"));
+    let shown = world.plimsoll(&["plan", "--markdown"]).run().expect_success().stdout;
+    for part in [
+        "In fix_plan.md, line 52 looks like an item and is none, so no run begins: `- [-] Unclear` (`plimsoll plan --fix`).",
+        "In fix_plan.md, the heading \"Optional\" has below it items 52–101, which a run does like all others",
+        "In fix_plan.md, `[ ]*` marks item 51 as optional",
+        "(1 to 101 one by one)",
+    ] {
+        assert!(shown.contains(part), "{part} in {shown}");
     }
 }
 

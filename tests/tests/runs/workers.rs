@@ -100,6 +100,21 @@ fn assert_landed_once(world: &World, model: &ScriptedModel, items: &[&str]) {
     world.plimsoll(&["turns", "verify"]).run().expect_success();
 }
 
+/// The plan of a parallel run is in the project all the time, and anybody may write into it.
+#[test]
+fn a_parallel_run_into_whose_plan_an_unclear_line_comes_ends_blocked() {
+    let mut world = world(TWO);
+    let plan = world.path("fix_plan.md").display().to_string();
+    let _model = start(&mut world, move |turn| {
+        let number = number(&turn.item.clone().unwrap_or_default());
+        does(turn, &format!("mkdir -p done && echo a > done/{number}.txt && echo '- [-] late' >> '{plan}'"))
+    });
+    let finished = run(&world, &["2"]);
+    assert_eq!(finished.code, Some(7), "{finished:?}");
+    assert!(finished.stdout.contains("RALPH_STOP|blocked|fix_plan.md has"), "{finished:?}");
+    assert!(finished.stdout.contains("- [-] late"), "{finished:?}");
+}
+
 /// The worktrees are in the user's state: Git knows them by their places without a link, and we by HOME.
 #[test]
 fn workers_find_their_worktrees_in_a_home_that_is_named_by_a_link() {

@@ -11,15 +11,17 @@ use crate::render;
 use crate::target_session::TargetSession;
 use crate::value_parsers;
 use clap::Args;
+use plimsoll_domain::plan_remarks::plan_remarks;
 use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_domain::{RunState, Settings, TodoList};
 use plimsoll_flows::context::item_cost::lines_named;
 use plimsoll_flows::context::measure::{Question, measure};
 use plimsoll_policy::models;
 use plimsoll_policy::plan::{Item, Plan, Room, plan};
-use plimsoll_policy::todo_list::{Unfit, unfit, words};
+use plimsoll_policy::todo_list::{Unfit, unfit_list, words};
 use plimsoll_store::layout::Beginning;
 use plimsoll_store::{Project, config, disk, state_file, tail};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use table::View;
@@ -40,7 +42,8 @@ pub(crate) struct PlanArguments {
     /// Show also what N workers would do with it: which items side by side, what decides how long it takes
     #[arg(long, value_name = "N", value_parser = value_parsers::workers, conflicts_with = "writes")]
     workers: Option<usize>,
-    /// Add checkboxes to lines that look like items (`1. x` becomes `- [ ] x`); shows the change and asks before writing
+    /// Make items of lines that look like items: `- [] x` and `[ ] x` become `- [ ] x`, and so does `1. x` if the plan has no box.
+    /// A mark such as `[-]` becomes a question to you. Shows the change and asks before writing
     #[arg(long, conflicts_with = "json", group = "writes")]
     fix: bool,
     /// Let the client draft items from a specification (`-` reads standard input), in a session that can only read; shows them
@@ -63,7 +66,7 @@ Examples:
   plimsoll plan
   plimsoll plan --json | jq .better
   plimsoll plan --workers 3               what could be done side by side (see `plimsoll run --workers`)
-  plimsoll plan --fix                     add checkboxes to `1. …` or `* …` lines
+  plimsoll plan --fix                     make items of lines such as `- [] …`, `[ ] …` or `1. …`
   plimsoll plan --draft SPEC.md           let Claude Code propose the items
 
 In the plan:
@@ -93,18 +96,19 @@ pub(crate) fn show(arguments: &PlanArguments) -> ExitCode {
     };
     let of_run = || state.as_ref().and_then(|state| state.options.todo_file.clone());
     let file = arguments.todo.clone().or_else(of_run).unwrap_or(DEFAULT_PLAN.to_owned());
-    let todo = match disk::read_text(&project.root().join(&file)) {
-        Ok(Some(text)) => match unfit(&text) {
-            Some(unfit @ (Unfit::Empty | Unfit::NoItems(_))) => {
-                return fail(words(&unfit, &file, file != DEFAULT_PLAN), 1);
-            }
-            _ => TodoList::parse(&text),
-        },
+    let text = match disk::read_text(&project.root().join(&file)) {
+        Ok(Some(text)) => text,
         Ok(None) => return fail(no_list(&file), 1),
         Err(error) => return fail(error, 1),
     };
+    let todo = TodoList::parse(&text);
+    let unfit = unfit_list(&todo, &text).filter(|unfit| !matches!(unfit, Unfit::AllTicked(_)));
+    if let Some(unfit) = unfit.filter(|_| todo.items.is_empty()) {
+        return fail(words(&unfit, &file, file != DEFAULT_PLAN), 1);
+    }
     let state = state.unwrap_or_default();
-    let figures = Figures::of(&project, &state, &todo);
+    let mut figures = Figures::of(&project, &state, &todo);
+    figures.plan.complaints.extend(plan_remarks(&text).words());
     let shared = arguments.workers.map(|workers| (side_by_side::of(&todo, &figures.plan, workers), workers));
     if arguments.json {
         let shared = shared.as_ref().map(|(schedule, workers)| side_by_side::json(schedule, *workers));
@@ -181,7 +185,8 @@ fn list_to_change(arguments: &PlanArguments) -> (PathBuf, &str) {
 
 fn fix_list(arguments: &PlanArguments) -> ExitCode {
     let (path, file) = list_to_change(arguments);
-    fix::fix(&path, file, arguments.todo.is_some(), arguments.yes)
+    let project = Beginning::find(arguments.todo.as_deref()).known();
+    fix::fix(&project, &path, file, arguments.todo.is_some(), arguments.yes)
 }
 
 fn no_list(file: &str) -> String {
@@ -211,6 +216,8 @@ fn room(project: &Project, settings: &Settings) -> (Room, bool) {
 fn json(plan: &Plan, room: Room, parked: &[(&str, &str)], shared: Option<&serde_json::Value>) -> String {
     // Where nothing fits, no number of sessions is true.
     let known = |sessions: u64| (!room.is_full_at_start()).then_some(sessions);
+    // Of several questions on items with the same words the first is shown.
+    let questions: HashMap<&str, &str> = parked.iter().rev().copied().collect();
     let item = |item: &plimsoll_policy::plan::Planned| {
         serde_json::json!({
             "number": item.number,
@@ -223,7 +230,7 @@ fn json(plan: &Plan, room: Room, parked: &[(&str, &str)], shared: Option<&serde_
             "split": item.split,
             "verify": item.check,
             "model": item.model,
-            "question": parked.iter().find(|(text, _)| *text == item.text).map(|(_, question)| question),
+            "question": questions.get(item.text.as_str()),
         })
     };
     serde_json::json!({

@@ -317,7 +317,7 @@ fn show_plan(project: &Project, plan: &SharedPlan) -> Result<(), JoinError> {
         }
     };
     let items = plan.items.iter().map(item).collect();
-    let shown = TodoList { items }.render();
+    let shown = TodoList::from_items(items).render();
     Ok(disk::replace(&project.root().join(SHOWN_PLAN), shown.as_bytes(), Durability::Durable)?)
 }
 

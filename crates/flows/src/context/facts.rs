@@ -36,7 +36,8 @@ pub fn todo_with_text(project: &Project, run: &RunState) -> Option<(String, Todo
     let file = run.options.todo_file.as_ref()?;
     let text = disk::read_text(&project.root().join(file)).ok().flatten()?;
     let todo = TodoList::parse(&text);
-    (!todo.items.is_empty() || run.items.known_items.is_empty()).then_some((text, todo))
+    let is_emptied = todo.items.is_empty() && todo.unclear.is_empty();
+    (!is_emptied || run.items.known_items.is_empty()).then_some((text, todo))
 }
 
 /// What the sessions before noted in its plan.

@@ -55,7 +55,7 @@ pub fn lost_todo(project: &Project, state: &RunState) -> Result<String, StoreErr
         .iter()
         .map(item(true))
         .chain(state.items.todo_items.iter().map(item(false)));
-    Ok(copy.unwrap_or_else(|| TodoList { items: items.collect() }.render()))
+    Ok(copy.unwrap_or_else(|| TodoList::from_items(items.collect()).render()))
 }
 
 /// The plan as it is; where an agent has taken the whole file away, or emptied it, it is written again

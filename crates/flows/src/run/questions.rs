@@ -10,6 +10,7 @@ use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::{RunState, Status, TodoList, Verdict, plan_edit};
 use plimsoll_policy::gate::Evidence;
 use plimsoll_policy::questions::{nothing_free, unwritten};
+use plimsoll_policy::todo_list::unclear_at_end;
 use plimsoll_store::{Durability, Project, StoreError, clock, disk, journal, state_file};
 
 /// Takes the open questions of the run's plan as it is now into a state that is shown: the user may have answered since.
@@ -76,21 +77,15 @@ pub(crate) fn note(project: &Project, state: &RunState) -> Result<(), StoreError
     Ok(())
 }
 
-/// Ends an open run as blocked if everything that is open in its plan waits for an answer: a session would have nothing to
-/// do. Returns the state if so.
+/// Ends an open run as blocked if a session would have nothing to do: everything that is open in its plan waits for an answer, or
+/// nothing is open but lines that only look like items. Returns the state if so.
 pub(crate) fn end_if_nothing_is_free(
     project: &Project,
     run: &RunState,
     todo: Option<&TodoList>,
 ) -> Result<Option<RunState>, StoreError> {
     let Some(todo) = todo.filter(|_| !run.lifecycle.is_over()) else { return Ok(None) };
-    // Mostly nothing in it waits.
-    if todo.parked().is_empty() {
-        return Ok(None);
-    }
-    let mut now = run.clone();
-    now.take_items(todo);
-    let Some(reason) = nothing_free(&now, todo) else { return Ok(None) };
+    let Some(reason) = nothing_to_do(run, todo) else { return Ok(None) };
     let verdict = Verdict::Stop { status: Status::Blocked, reason };
     let state = state_file::update(project, Some(&run.run_id), Durability::Durable, |state| {
         state.take_items(todo);
@@ -105,6 +100,17 @@ pub(crate) fn end_if_nothing_is_free(
         archive(project, &state)?;
     }
     Ok(Some(state))
+}
+
+fn nothing_to_do(run: &RunState, todo: &TodoList) -> Option<String> {
+    let unclear = run.options.todo_file.as_ref().and_then(|file| unclear_at_end(todo, file));
+    // Mostly nothing in it waits.
+    if unclear.is_some() || todo.parked().is_empty() {
+        return unclear;
+    }
+    let mut now = run.clone();
+    now.take_items(todo);
+    nothing_free(&now, todo)
 }
 
 impl Runner<'_> {

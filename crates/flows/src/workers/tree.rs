@@ -198,7 +198,7 @@ impl Trees {
         let known = known.into_iter().flat_map(|known| known.notes);
         let new = known.filter(|note| !item.notes.contains(note)).collect::<Vec<_>>();
         item.notes.splice(0..0, new);
-        let plan = TodoList { items: vec![item] }.render();
+        let plan = TodoList::from_items(vec![item]).render();
         disk::replace(&project.root().join(ITEM_PLAN), plan.as_bytes(), Durability::Durable)
     }
 

@@ -49,6 +49,40 @@ fn a_promise_with_all_items_done_completes_also_on_the_last_iteration() {
 }
 
 #[test]
+fn a_run_with_lines_that_only_look_like_items_ends_blocked_and_never_completed() {
+    let open = "- [x] one\n- [ ] two\n- [-] three\n";
+    let reworded = "- [x] one\n- [-] another two\n";
+    let unclear = "- [x] one\n- [-] two\n";
+    let blocked = |line: &str| {
+        format!(
+            "RALPH_STOP|blocked|fix_plan.md has a line that looks like an item and is none: line 2 \"{line}\"; rewrite it with `plimsoll plan --fix`, then resume"
+        )
+    };
+    for message in [PROMISE, "I stop here.", "<promise>COMPLETE</promise>"] {
+        assert_eq!(marker(&mut state(), &evidence(message, unclear)), blocked("- [-] two"), "{message}");
+    }
+    assert_eq!(marker(&mut state(), &evidence("I stop here.", reworded)), blocked("- [-] another two"));
+    // While something is open, a session has work.
+    assert!(
+        marker(&mut state(), &evidence("I stop here.", open)).starts_with("RALPH_CONTINUE|next|1 open item")
+    );
+    // A session that did not end by itself may still be about to rewrite the line.
+    let crashed = Evidence { ending: Ending::Crashed("died".into()), ..evidence("", unclear) };
+    assert!(marker(&mut state(), &crashed).starts_with("RALPH_CONTINUE|next|"));
+    // A verify command that fails is work, too.
+    let mut with_verify = state();
+    with_verify.options.verify = vec!["make".into()];
+    let failing =
+        VerifyOutcome { command: "make".into(), words: "failed".into(), ..VerifyOutcome::default() };
+    let failed = Evidence { verify: vec![failing], ..evidence(PROMISE, unclear) };
+    assert!(marker(&mut with_verify, &failed).starts_with("RALPH_CONTINUE|refused|"));
+    // A run without a plan of its own does not care about any.
+    let mut without_plan = state();
+    without_plan.options.todo_file = None;
+    assert!(marker(&mut without_plan, &evidence(PROMISE, unclear)).starts_with("RALPH_STOP|completed|"));
+}
+
+#[test]
 fn a_promise_does_not_complete_a_run_whose_ticks_wait_for_their_review() {
     let with_review = |every| {
         let mut state = state();

@@ -1,19 +1,20 @@
-//! `plimsoll plan --fix`: boxes before the lines of a plan that look like items, after showing the change.
+//! `plimsoll plan --fix`: makes items of the lines of a plan that look like items, after showing the change.
 
 use crate::console;
 use crate::console::{fail, refused, say};
 use plimsoll_domain::TodoList;
+use plimsoll_domain::plan_fix::{self, FixedPlan};
 use plimsoll_domain::text::{counted, one_line};
-use plimsoll_domain::todo_without_boxes::with_boxes;
-use plimsoll_policy::todo_list::{shell_word, unfit, words};
-use plimsoll_store::{Durability, disk};
+use plimsoll_policy::todo_list::{by_hand_words, shell_word, unfit, words};
+use plimsoll_store::{Durability, Project, disk, lock};
 use similar::TextDiff;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Shows the change and writes it: exit code 0 written or nothing to fix, 1 nothing was written.
-pub(super) fn fix(path: &Path, file: &str, named: bool, yes: bool) -> ExitCode {
+/// Shows the change and writes it: exit code 0 written or nothing to fix, 1 nothing was written, or lines are left that only a
+/// person can rewrite.
+pub(super) fn fix(project: &Project, path: &Path, file: &str, named: bool, yes: bool) -> ExitCode {
     let bytes = match disk::read(path) {
         Ok(Some(bytes)) => bytes,
         Ok(None) => return fail(super::no_list(file), 1),
@@ -23,12 +24,19 @@ pub(super) fn fix(path: &Path, file: &str, named: bool, yes: bool) -> ExitCode {
     let Ok(before) = std::str::from_utf8(&bytes) else {
         return fail(format!("{} is not UTF-8: save it as UTF-8, then run this again", one_line(file)), 1);
     };
-    let after = with_boxes(before);
+    let fixed = plan_fix::fix(before);
+    let after = &fixed.text;
     if after == before {
-        return nothing_to_fix(before, file, named);
+        return nothing_to_fix(&fixed, file, named);
     }
     let diff = TextDiff::from_lines(before, after.as_str());
     say(diff.unified_diff().header(file, file).to_string().trim_end());
+    // The run and its sessions write the plan, too: what they wrote in the same moment would be lost.
+    if lock::is_run_held(project) {
+        let words =
+            format!("nothing was written, because a run is at work on {}: end it first", one_line(file));
+        return fail(format!("{words} (Ctrl-C, then plimsoll run --resume)"), 1);
+    }
     if !yes && !std::io::stdin().is_terminal() {
         let named = if named { format!(" --todo {}", shell_word(file)) } else { String::new() };
         let command = format!("plimsoll plan --fix --yes{named}");
@@ -50,16 +58,29 @@ pub(super) fn fix(path: &Path, file: &str, named: bool, yes: bool) -> ExitCode {
     }
     disk::sweep_drafts_of(path);
     match disk::replace(path, after.as_bytes(), Durability::Durable) {
-        Ok(()) => {
-            let items = counted(TodoList::parse(&after).items.len(), "item");
-            say(format!("{}: {items}", one_line(file)));
-            ExitCode::SUCCESS
-        }
+        Ok(()) => written(&fixed, file),
         Err(error) => refused(&error),
     }
 }
 
-fn nothing_to_fix(text: &str, file: &str, named: bool) -> ExitCode {
+fn written(fixed: &FixedPlan, file: &str) -> ExitCode {
+    let items = counted(TodoList::parse(&fixed.text).items.len(), "item");
+    say(format!("{}: {items}", one_line(file)));
+    if fixed.questions > 0 {
+        let (items, verb) =
+            (counted(fixed.questions, "item"), if fixed.questions == 1 { "has" } else { "have" });
+        say(format!(
+            "{items} {verb} a mark that can mean canceled or begun: a run passes over such an item until you answer the question below it, tick it or remove it"
+        ));
+    }
+    if fixed.left.is_empty() { ExitCode::SUCCESS } else { fail(by_hand_words(&fixed.left, file), 1) }
+}
+
+fn nothing_to_fix(fixed: &FixedPlan, file: &str, named: bool) -> ExitCode {
+    if !fixed.left.is_empty() {
+        return fail(by_hand_words(&fixed.left, file), 1);
+    }
+    let text = &fixed.text;
     let items = TodoList::parse(text).items.len();
     if items == 0
         && let Some(unfit) = unfit(text)

@@ -1,9 +1,16 @@
 //! What `plimsoll plan` prints: Markdown that is also read easily in a terminal. A pure function.
 
+use plimsoll_domain::plan_remarks::ranges;
 use plimsoll_domain::size::Size;
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
 use plimsoll_policy::pack::Source;
 use plimsoll_policy::plan::{Plan, Planned, Room};
+use std::collections::HashSet;
+
+/// How many sessions are listed at most.
+const GROUPS_SHOWN: usize = 40;
+/// So many sessions with one item each are shown as one.
+const LONG_RUN: usize = 5;
 
 /// What it is made from.
 #[derive(Debug)]
@@ -75,8 +82,10 @@ impl View<'_> {
     }
 
     fn table(&self) -> String {
-        let rows: String = self.plan.items.iter().map(|item| self.row(item)).collect();
-        let (title, rule) = if self.has_models() { (" Model |", "------|") } else { ("", "") };
+        let has_models = self.has_models();
+        let parked: HashSet<&str> = self.parked.iter().map(|(item, _)| *item).collect();
+        let rows: String = self.plan.items.iter().map(|item| self.row(item, &parked, has_models)).collect();
+        let (title, rule) = if has_models { (" Model |", "------|") } else { ("", "") };
         format!(
             "| # | Item | Size | Share of a window | Sessions | By |{title}\n|---|------|------|------|------|------|{rule}\n{}",
             rows.trim_end()
@@ -88,29 +97,22 @@ impl View<'_> {
         self.plan.items.iter().any(|item| item.model.as_deref() != self.usual_model)
     }
 
-    fn row(&self, item: &Planned) -> String {
+    fn row(&self, item: &Planned, parked: &HashSet<&str>, has_models: bool) -> String {
         let share = match item.estimate.tokens.saturating_mul(100) / self.room.window.max(1) {
             0 => "<1%".to_owned(),
             percent => format!("{percent}%"),
         };
-        let model = if self.has_models() {
-            format!(" {} |", item.model.as_deref().unwrap_or("-"))
-        } else {
-            String::new()
-        };
+        let mark = if parked.contains(item.text.as_str()) { " (waits for an answer)" } else { "" };
+        let model =
+            if has_models { format!(" {} |", item.model.as_deref().unwrap_or("-")) } else { String::new() };
         format!(
             "| {} | {} | {} | {share} | {} | {} |{model}\n",
             item.number,
-            clip(&one_line(&item.text), 60).replace('|', "\\|") + self.mark(item),
+            clip(&one_line(&item.text), 60).replace('|', "\\|") + mark,
             item.size.map_or("-", Size::word),
             item.sessions,
             by(item.estimate.source),
         )
-    }
-
-    fn mark(&self, item: &Planned) -> &'static str {
-        let is_parked = self.parked.iter().any(|(text, _)| *text == item.text);
-        if is_parked { " (waits for an answer)" } else { "" }
     }
 
     /// Commands that items name as their checks.
@@ -190,14 +192,14 @@ impl View<'_> {
     }
 
     fn split(&self) -> String {
-        let large: Vec<String> =
-            self.plan.items.iter().filter(|item| item.split).map(|item| item.number.to_string()).collect();
+        let large: Vec<usize> =
+            self.plan.items.iter().filter(|item| item.split).map(|item| item.number).collect();
         if large.is_empty() {
             return String::new();
         }
         format!(
             "Split: {}. No session has room for such an item, so a checkpoint would interrupt it: add its parts as `- [ ]` lines below it.",
-            large.join(", ")
+            ranges(&large)
         )
     }
 
@@ -207,16 +209,38 @@ impl View<'_> {
         lines.join("\n")
     }
 
-    /// `1+2 · 3 (2 sessions)`: what a session does, session after session.
+    /// What a session does, session after session: `1+2 · 3–6 · 7 (2 sessions) · 8 to 12 one by one`.
     fn groups(&self, groups: &[Vec<usize>]) -> String {
+        let sessions = |group: &Vec<usize>| self.plan.sessions(std::slice::from_ref(group));
+        let is_next = |one: &Vec<usize>, next: &Vec<usize>| {
+            let is_one = |group: &Vec<usize>| group.len() == 1 && sessions(group) <= 1;
+            is_one(one) && is_one(next) && one[0] + 1 == next[0]
+        };
         let group = |group: &Vec<usize>| {
-            let numbers = group.iter().map(usize::to_string).collect::<Vec<_>>().join("+");
-            match self.plan.sessions(std::slice::from_ref(group)) {
+            let numbers = ranges(group).replace(", ", "+");
+            match sessions(group) {
                 0 | 1 => numbers,
                 sessions => format!("{numbers} ({sessions} sessions)"),
             }
         };
-        groups.iter().map(group).collect::<Vec<_>>().join(" · ")
+        let mut parts: Vec<String> = Vec::new();
+        let mut left = groups.len();
+        for run in groups.chunk_by(is_next) {
+            if parts.len() >= GROUPS_SHOWN {
+                break;
+            }
+            left -= run.len();
+            match run {
+                [first, .., last] if run.len() >= LONG_RUN => {
+                    parts.push(format!("{} to {} one by one", first[0], last[0]));
+                }
+                _ => parts.extend(run.iter().map(group)),
+            }
+        }
+        if left > 0 {
+            parts.push(format!("and {left} more"));
+        }
+        parts.join(" · ")
     }
 }
 

@@ -7,15 +7,16 @@ use crate::run::archive::archive;
 use crate::run::branch::allowed_programs;
 use crate::run::notify::notify;
 use crate::workers::WorkersError;
-use crate::workers::board::show;
+use crate::workers::board::{show, shown_plan};
 use plimsoll_domain::board::{Aside, Stage};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, VerdictReached};
 use plimsoll_domain::state::Deliver;
 use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_domain::workers::Workers;
-use plimsoll_domain::{RunState, Status, Verdict};
+use plimsoll_domain::{RunState, Status, TodoList, Verdict};
 use plimsoll_launcher::branch::{Head, has_changes, head};
 use plimsoll_launcher::{git, worktree};
+use plimsoll_policy::todo_list::unclear_at_end;
 use plimsoll_store::{Durability, clock, disk, journal, state_file};
 
 /// As a shell reports an interrupt.
@@ -79,6 +80,7 @@ impl Scheduler<'_, '_> {
         show(self.project, self.run, self.table)?;
         self.merge_notes(&closing);
         let closing = self.distrust_clone(closing);
+        let closing = self.block_on_unclear_lines(closing);
         let _ = self.trees.remove_merger(self.table.shared.is_some());
         self.tell_kept();
         let code = match closing {
@@ -123,6 +125,24 @@ impl Scheduler<'_, '_> {
             Some(why) => Closing::Stop(Status::Blocked, why),
             None => closing,
         }
+    }
+
+    /// A run is not completed while lines of its plan look like items and are none. They came into the plan since it began.
+    fn block_on_unclear_lines(&self, closing: Closing) -> Closing {
+        if !matches!(closing, Closing::Stop(Status::Completed, _)) || self.table.shared.is_some() {
+            return closing;
+        }
+        let now = self.table.now();
+        let plans = [
+            shown_plan(self.project, &now).ok(),
+            disk::read(&self.project.root().join(&now.plan)).ok().flatten(),
+        ];
+        let unclear = plans.into_iter().flatten().find_map(|plan| {
+            let unclear = TodoList::parse(&String::from_utf8_lossy(&plan)).unclear;
+            // The ticks of the user's own file are behind those of the run, so only the lines count here.
+            unclear_at_end(&TodoList { unclear, ..TodoList::default() }, &now.plan)
+        });
+        unclear.map_or(closing, |reason| Closing::Stop(Status::Blocked, reason))
     }
 
     /// What of the clone's branch is not what was verified.

@@ -1,0 +1,155 @@
+//! The kinds of lines, as CommonMark's specification has them.
+
+use super::*;
+
+/// A letter for the kind of each line.
+fn kinds(markdown: &str) -> String {
+    let letter = |line: MarkdownLine<'_>| match line.kind {
+        LineKind::Blank => '.',
+        LineKind::ParagraphStart if line.begins_item => 'i',
+        LineKind::ParagraphStart => 'p',
+        LineKind::ParagraphContinuation => 'c',
+        LineKind::Heading => 'h',
+        LineKind::Rule => '-',
+        LineKind::Fence => 'f',
+        LineKind::IndentedCode => 'x',
+        LineKind::Html => '<',
+        LineKind::RawHtml => '!',
+        LineKind::FrontMatter => 'y',
+    };
+    MarkdownLines::new(markdown).map(letter).collect()
+}
+
+#[test]
+fn fences_end_with_a_fence_that_is_as_long_and_of_the_same_letter() {
+    for (text, expected) in [
+        ("```\na\n```\nb\n", "fffp"),
+        ("```npm test``` must pass\n- b\n", "pi"),
+        ("```sh\n```js\na\n```\nb\n", "ffffp"),
+        ("````md\n```\na\n```\n````\nb\n", "fffffp"),
+        ("```\na\n`````\nb\n", "fffp"),
+        ("```\na\n~~~\n```\nb\n", "ffffp"),
+        ("~~~ a`b\na\n~~~\nb\n", "fffp"),
+        ("``\na\n", "pc"),
+        ("- a\n  ```\n  b\n  ```\n- c\n", "ifffi"),
+        ("- a\n  ```\n  b\n- c\n", "iffi"),
+        ("- a\n  ```\n  b\n```\n- c\n", "iffff"),
+        ("> ```\n> a\nb\n", "ffp"),
+        ("```\na\n    ```\n   ```\nb\n", "ffffp"),
+        ("    ```\n    a\n", "xx"),
+    ] {
+        assert_eq!(kinds(text), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn code_is_indented_by_four_more_than_its_container_and_continues_no_paragraph() {
+    for (text, expected) in [
+        ("    a\n", "x"),
+        ("a\n    b\n", "pc"),
+        ("a\n\n    b\n\n    c\n", "p.x.x"),
+        ("\ta\n", "x"),
+        ("- a\n\n  b\n", "i.p"),
+        ("- a\n\n      b\n", "i.x"),
+        ("- a\n      b\n", "ic"),
+        ("- a\n    - b\n        - c\n", "iii"),
+        ("- a\n\t- b\n\t\t- c\n", "iii"),
+        ("- a\n\n\t\tb\n", "i.x"),
+        ("-     a\n", "x"),
+        ("-\ta\n", "i"),
+        ("-\t\ta\n", "x"),
+        ("1. a\n\n   - b\n", "i.i"),
+        ("1. a\n\n  - b\n", "i.i"),
+        ("10. a\n\n    - b\n", "i.i"),
+        ("# a\n    b\n", "hx"),
+    ] {
+        assert_eq!(kinds(text), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn html_ends_where_its_kind_ends() {
+    for (text, expected) in [
+        ("<!--\na\n\nb\n-->\nc\n", "!!!!!p"),
+        ("<!-- a -->\nb\n", "!p"),
+        ("a\n<!-- b\n-->\nc\n", "p!!p"),
+        ("<pre>\n\na\n</pre>\nb\n", "!!!!p"),
+        ("<SCRIPT src='a'>\n\n</Script> a\nb\n", "!!!p"),
+        ("<?php\n\n?>\nb\n", "!!!p"),
+        ("<!DOCTYPE\n\nhtml>\nb\n", "!!!p"),
+        ("<![CDATA[\n\n]]>\nb\n", "!!!p"),
+        ("<details>\na\n\nb\n</details>\nc\n", "<<.p<<"),
+        ("</div\na\n\nb\n", "<<.p"),
+        ("<tasks>\na\n\nb\n</tasks>\n", "<<.pc"),
+        ("<a b c=d e='f' g=\"h\" />\na\n", "<<"),
+        ("<a b c=>\na\n", "pc"),
+        ("<a>b\nc\n", "pc"),
+        ("a\n<tasks>\nb\n", "pcc"),
+        ("a\n<div>\nb\n", "p<<"),
+        ("<https://a.b>\nc\n", "pc"),
+        ("- <div>\n  a\n- b\n", "<<i"),
+        ("> <!--\n> a\nb\n", "!!p"),
+    ] {
+        assert_eq!(kinds(text), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn lists_quotes_and_paragraphs_follow_each_other_as_in_commonmark() {
+    for (text, expected) in [
+        ("a\n- b\n", "pi"),
+        ("a\n1. b\n", "pi"),
+        ("a\n2. b\n", "pc"),
+        ("a\n01) b\n", "pi"),
+        ("a\n-\n", "p-"),
+        ("a\n*\n", "pc"),
+        ("1. a\n2. b\n", "ii"),
+        ("- a\n2. b\n", "ii"),
+        ("1234567890. a\n", "p"),
+        ("-a\n", "p"),
+        ("- - a\n", "i"),
+        ("- > a\n", "p"),
+        ("> - a\n", "i"),
+        ("> a\nb\n> c\n", "pcc"),
+        ("> a\n- b\n", "pi"),
+        ("> - a\nb\n", "ic"),
+        ("- a\nb\n\nc\n", "ic.p"),
+        ("-\n  a\n", ".p"),
+        ("-\n\n  a\n", "..p"),
+        ("a\n===\nb\n---\n", "p-p-"),
+        ("- a\n---\n", "i-"),
+        ("* * *\n- - -\n___\n", "---"),
+        ("#a\n# a\n####### a\n", "php"),
+        ("a\n# b\nc\n", "php"),
+        ("---\ntitle: a\n- b\n---\nc\n", "yyyyp"),
+        ("---\ntitle: a\nb: |\n  ```\n...\nc\n", "yyyyyp"),
+        ("---\ntitle: a\nb: |\n  - [ ] c\n...\n", "-pcic"),
+        ("---\n\n- a\n---\n", "-.i-"),
+        ("---\ntitle: a\n- [ ] b\n---\n", "-pi-"),
+        ("---\na: b\nc\n", "-pc"),
+    ] {
+        assert_eq!(kinds(text), expected, "{text:?}");
+    }
+}
+
+/// Each of these would take minutes if any line looked at all of another one.
+#[test]
+fn text_that_is_made_to_take_long_takes_no_longer() {
+    let many = 200_000;
+    for text in [
+        "- ".repeat(many) + "a\n" + &"\n".repeat(many),
+        "- ".repeat(many) + "a\n" + &" ".repeat(2 * many) + "b\n",
+        "> ".repeat(many) + &"\n".repeat(many),
+        format!("> {}a\n{}", "- ".repeat(many), ">\n".repeat(many)),
+        "* ".repeat(many) + "a",
+        "<a ".repeat(many),
+        "</".repeat(many),
+        format!("<pre>\n{}", "</pr\n".repeat(many)),
+        "[".repeat(many) + "\n" + &"- [\n".repeat(many),
+        "```\n- [ ] a\n".repeat(many),
+        "---\na:\n".repeat(many),
+        "-\n\n".repeat(many),
+    ] {
+        assert!(crate::TodoList::parse(&text).items.len() <= many);
+    }
+}

@@ -1,0 +1,34 @@
+//! The checkboxes of a plan, beside another reader of Markdown.
+
+use super::Target;
+use crate::markdown::{assert_same_boxes, comparable};
+use crate::seeds::texts;
+use plimsoll_domain::TodoList;
+use plimsoll_domain::plan_fix::fix;
+
+pub(super) const TARGET: Target = Target { name: "plan_boxes", body, seeds, inputs: 20_000 };
+
+fn seeds() -> Vec<Vec<u8>> {
+    texts(&[
+        "# Plan\n\n- [ ] one\n1. [ ] two\n2. [x] three\n   - [ ] four\n\n       - [ ] five\n> - [ ] six\n> lazy\n",
+        "```npm test``` must pass\n````md\n```\n- [ ] no\n````\n- [ ] one\n~~~ a\n- [ ] no\n~~~~\n* [X] two\n",
+        "<!--\n- [ ] no\n-->\n<details>\n<summary>a</summary>\n\n- [ ] one\n</details>\n\n<pre>\n- [ ] no\n</pre>\n+ [x] two\n",
+        "- [~] one\n- [-] two\n- [] three\n- [ x ] four\n-[ ] five\n- [ ]six\n[ ] seven\n- [ ]* eight\n| [ ] | nine |\n",
+        "---\ntitle: a\n---\n- a\n\t- [ ] one\n\n\t\t- [ ] two\n- - [ ] three\n10) [ ] four\n* * *\na\n===\n",
+    ])
+}
+
+fn body(bytes: &[u8]) {
+    let text = comparable(&String::from_utf8_lossy(bytes));
+    assert_same_boxes(&text);
+    // A line that looks like an item is one after the fix, or is named.
+    let before = TodoList::parse(&text);
+    let fixed = fix(&text);
+    let after = TodoList::parse(&fixed.text);
+    assert_eq!(after.unclear, fixed.left);
+    assert_eq!(fix(&fixed.text).text, fixed.text, "fixed twice is fixed once");
+    assert!(after.items.len() >= before.items.len());
+    if before.unclear.is_empty() && !before.items.is_empty() {
+        assert_eq!(fixed.text, text);
+    }
+}

@@ -1,0 +1,85 @@
+//! Each checkbox of a plan is one that GitHub shows, and the other way round.
+
+use plimsoll_domain::TodoList;
+use plimsoll_fuzzing::markdown::{assert_same_boxes, known_difference, our_boxes, their_boxes};
+use proptest::prelude::*;
+use std::path::Path;
+
+fn line() -> impl Strategy<Value = String> {
+    let indent = prop_oneof![4 => Just(""), 1 => Just(" "), 2 => Just("  "), 1 => Just("   "), 2 => Just("    "), 1 => Just("      "), 1 => Just("\t"), 1 => Just("\t\t"), 1 => Just("  \t")];
+    let quote =
+        prop_oneof![8 => Just(""), 1 => Just("> "), 1 => Just(">"), 1 => Just("> > "), 1 => Just("  > ")];
+    let marker = prop_oneof![
+        6 => Just("- "), 1 => Just("* "), 1 => Just("+ "), 2 => Just("1. "), 1 => Just("2. "), 1 => Just("10) "), 1 => Just("-\t"),
+        1 => Just("-   "), 1 => Just("-      "), 1 => Just("- - "), 1 => Just("1. - "), 3 => Just("")
+    ];
+    let words = prop_oneof![
+        8 => Just("[ ] a"), 4 => Just("[x] b"), 1 => Just("[X]\tc"), 1 => Just("[] d"), 1 => Just("[ ]e"), 1 => Just("[-] f"),
+        2 => Just("a"), 1 => Just("# a"), 1 => Just("`a`"),
+    ];
+    let block = prop_oneof![
+        3 => Just("```"), 1 => Just("````"), 1 => Just("~~~"), 1 => Just("```sh"), 1 => Just("```a``` b"), 1 => Just("~~~ a`b"),
+        2 => Just("<!--"), 2 => Just("-->"), 1 => Just("<!-- a -->"), 1 => Just("<details>"), 1 => Just("</details>"),
+        1 => Just("<tasks>"), 1 => Just("<a b='c'>d"), 1 => Just("<pre>"), 1 => Just("</pre>"), 1 => Just("<?a"), 1 => Just("?>"),
+        1 => Just("<!A"), 1 => Just("<![CDATA["), 1 => Just("]]>"),
+        1 => Just("---"), 1 => Just("==="), 1 => Just("* * *"), 1 => Just("# a"), 1 => Just("-"), 1 => Just("1."), 1 => Just("text"),
+        1 => Just("| [ ] | a |"), 1 => Just("[a]: /b"), 5 => Just(""),
+    ];
+    prop_oneof![
+        3 => (quote, indent.clone(), marker, words).prop_map(|(a, b, c, d)| format!("{a}{b}{c}{d}")),
+        2 => (prop_oneof![4 => Just(""), 1 => Just("> "), 1 => Just("  "), 1 => Just("    ")], block).prop_map(|(a, b)| format!("{a}{b}")),
+    ]
+}
+
+fn plan() -> impl Strategy<Value = String> {
+    let end = prop_oneof![4 => Just("\n"), 1 => Just("\r\n")];
+    (prop::collection::vec(line(), 0..14), end)
+        .prop_map(|(lines, end)| lines.into_iter().map(|line| line + end).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 5_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn the_boxes_of_any_plan_are_those_that_github_shows(text in plan()) {
+        if known_difference(&text).is_none() {
+            prop_assert_eq!(our_boxes(&text), their_boxes(&text), "{}", text);
+        }
+    }
+}
+
+/// What begins the line above each plan of the file.
+const HEADING: &str = "%%% ";
+
+/// What a plan of the file is to us: its items, the ticked ones, and the lines that only look like items.
+fn summary(plan: &str) -> String {
+    let todo = TodoList::parse(plan);
+    let unclear: Vec<String> = todo.unclear.iter().map(|line| line.line.to_string()).collect();
+    format!("{} items, {} done, unclear: {}", todo.items.len(), todo.done().len(), unclear.join(" "))
+}
+
+/// The file has plans as people and programs write them, each below a line with its name and its summary.
+#[test]
+fn plans_as_people_write_them_have_the_boxes_that_github_shows() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plans.txt");
+    let file = std::fs::read_to_string(&path).expect("the file of plans");
+    let mut names = std::collections::HashSet::new();
+    let mut expected = String::new();
+    for part in file.split(HEADING).skip(1) {
+        let (heading, plan) = part.split_once('\n').expect("a heading has a line of its own");
+        let name = heading.split(':').next().expect("a name").trim();
+        assert!(names.insert(plan.to_owned()), "{name} is there twice");
+        assert_eq!(known_difference(plan), None, "{name}");
+        assert_same_boxes(plan);
+        let windows = plan.replace('\n', "\r\n");
+        assert_eq!(our_boxes(&windows), their_boxes(&windows), "{name} with the line ends of Windows");
+        assert_eq!(summary(&windows), summary(plan), "{name} with the line ends of Windows");
+        assert_eq!(summary(&format!("\u{feff}{plan}")), summary(plan), "{name} with a byte order mark");
+        expected += &format!("{HEADING}{name}: {}\n{plan}", summary(plan));
+    }
+    assert!(names.len() >= 200, "{}", names.len());
+    if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
+        return std::fs::write(&path, &expected).expect("the file of plans is writable");
+    }
+    let differs = file.lines().zip(expected.lines()).find(|(one, other)| one != other);
+    assert_eq!(differs, None, "PLIMSOLL_UPDATE_GOLDEN=1 writes the summaries again: read the diff");
+}
