@@ -97,7 +97,10 @@ pub struct Plan {
 impl Plan {
     /// How many sessions a grouping takes: an item that fits none takes several.
     pub fn sessions(&self, groups: &[Vec<usize>]) -> u64 {
-        let of = |number: &usize| self.items.iter().find(|item| item.number == *number);
+        let of = |number: &usize| {
+            let place = self.items.binary_search_by_key(number, |item| item.number).ok()?;
+            self.items.get(place)
+        };
         groups
             .iter()
             .map(|group| group.iter().filter_map(of).map(|item| item.sessions).max().unwrap_or(1))
@@ -164,8 +167,13 @@ fn planned(items: &[Item], growth: &[ItemCost], room: Room) -> (Vec<Planned>, Ve
 /// What waits in a circle, and what waits for something that comes later.
 fn out_of_turn(items: &[Planned]) -> Vec<String> {
     let circles = circles(items);
+    let circle_of: BTreeMap<usize, usize> = circles
+        .iter()
+        .enumerate()
+        .flat_map(|(place, circle)| circle.iter().map(move |number| (*number, place)))
+        .collect();
     let in_one = |one: usize, other: usize| {
-        circles.iter().any(|circle| circle.contains(&one) && circle.contains(&other))
+        circle_of.get(&one).is_some_and(|circle| circle_of.get(&other) == Some(circle))
     };
     let mut complaints: Vec<String> = Vec::new();
     for circle in &circles {
@@ -183,27 +191,51 @@ fn out_of_turn(items: &[Planned]) -> Vec<String> {
     complaints
 }
 
-/// The items that wait for each other, each circle once.
+/// The items that wait for each other, each circle once: the strongly connected components, as Kosaraju finds them.
 fn circles(items: &[Planned]) -> BTreeSet<Vec<usize>> {
-    let after: BTreeMap<usize, &[usize]> = items.iter().map(|item| (item.number, &item.after[..])).collect();
-    let reached = |from: usize| {
-        let mut found = BTreeSet::new();
-        let mut ahead = vec![from];
-        while let Some(number) = ahead.pop() {
-            let others = after.get(&number).copied().unwrap_or_default();
-            ahead.extend(others.iter().filter(|other| found.insert(**other)));
+    let numbers: Vec<usize> = items.iter().map(|item| item.number).collect();
+    let place = |number: &usize| numbers.binary_search(number).ok();
+    let waits_for: Vec<Vec<usize>> =
+        items.iter().map(|item| item.after.iter().filter_map(place).collect()).collect();
+    let mut waited_for_by = vec![Vec::new(); items.len()];
+    for (place, others) in waits_for.iter().enumerate() {
+        others.iter().for_each(|other| waited_for_by[*other].push(place));
+    }
+    let mut is_seen = vec![false; items.len()];
+    let ended: Vec<usize> = (0..items.len()).flat_map(|from| visit(from, &waits_for, &mut is_seen)).collect();
+    let mut is_seen = vec![false; items.len()];
+    let parts = ended.into_iter().rev().map(|from| visit(from, &waited_for_by, &mut is_seen));
+    let circles = parts.filter(|part| part.len() > 1).map(|part| {
+        let mut circle: Vec<usize> = part.into_iter().map(|place| numbers[place]).collect();
+        circle.sort_unstable();
+        circle
+    });
+    circles.collect()
+}
+
+/// The places that are reached from one and were not seen before, in the order in which the search leaves them.
+fn visit(from: usize, edges: &[Vec<usize>], is_seen: &mut [bool]) -> Vec<usize> {
+    let mut left = Vec::new();
+    if std::mem::replace(&mut is_seen[from], true) {
+        return left;
+    }
+    // Each place on the way, with the number of its edges that were followed.
+    let mut path = vec![(from, 0)];
+    while let Some((place, followed)) = path.last_mut() {
+        match edges[*place].get(*followed) {
+            Some(next) => {
+                *followed += 1;
+                if !std::mem::replace(&mut is_seen[*next], true) {
+                    path.push((*next, 0));
+                }
+            }
+            None => {
+                left.push(*place);
+                path.pop();
+            }
         }
-        found
-    };
-    let reached: BTreeMap<usize, BTreeSet<usize>> =
-        after.keys().map(|number| (*number, reached(*number))).collect();
-    reached
-        .iter()
-        .map(|(number, others)| {
-            others.iter().copied().filter(|other| reached[other].contains(number)).collect::<Vec<_>>()
-        })
-        .filter(|circle| !circle.is_empty())
-        .collect()
+    }
+    left
 }
 
 /// The open items in the places of open items, in this order, ticked ones where they are; from the first line that changes to
@@ -214,9 +246,11 @@ fn changed_lines(items: &[Item], order: &[&Planned]) -> Vec<(usize, String)> {
     }
     let places = (1..=items.len()).filter(|number| !items[number - 1].done);
     let moves: Vec<(usize, usize)> = order.iter().map(|item| item.number).zip(places).collect();
-    let new_number = |old: usize| moves.iter().find(|(from, _)| *from == old).map_or(old, |(_, to)| *to);
-    let line = |place: usize| match moves.iter().find(|(_, to)| *to == place) {
-        Some((from, _)) => format!("- [ ] {}", renumbered(&items[from - 1].text, new_number)),
+    let to: BTreeMap<usize, usize> = moves.iter().copied().collect();
+    let from: BTreeMap<usize, usize> = moves.iter().map(|(from, to)| (*to, *from)).collect();
+    let new_number = |old: usize| to.get(&old).copied().unwrap_or(old);
+    let line = |place: usize| match from.get(&place) {
+        Some(from) => format!("- [ ] {}", renumbered(&items[from - 1].text, new_number)),
         None => format!("- [x] {}", items[place - 1].text),
     };
     let is_changed = |place: &usize| line(*place) != format!("- [ ] {}", items[place - 1].text);

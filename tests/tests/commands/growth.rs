@@ -311,6 +311,36 @@ fn assert_flat(cases: &[Case], small: &LargeWorld, large: &LargeWorld) {
     assert_eq!(over, [""; 0]);
 }
 
+/// `plimsoll plan` for so many items, of which each tenth waits for another one: instructions.
+fn plan(items: usize) -> u64 {
+    let world = World::new();
+    let after = |number: usize| {
+        if number.is_multiple_of(10) { format!(", after: {}", number / 2) } else { String::new() }
+    };
+    let line = |number| format!("- [ ] Convert the file number {number} (simple{})\n", after(number));
+    world.write("fix_plan.md", &(1..=items).map(line).collect::<String>());
+    let program = bin_dir().join("plimsoll").display().to_string();
+    counted_by_callgrind(&world, |by| {
+        let words: Vec<&str> = by.iter().copied().chain([program.as_str(), "plan"]).collect();
+        let finished = world.command(words[0], &words[1..]).timeout(Duration::from_secs(240)).run();
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+    })
+}
+
+#[test]
+fn a_plan_of_four_times_as_many_items_costs_four_times_as_much() {
+    if !is_measurable() {
+        return;
+    }
+    let (few, many) = std::thread::scope(|scope| {
+        let few = scope.spawn(|| plan(1_000));
+        let many = plan(4_000);
+        (few.join().unwrap(), many)
+    });
+    // Sorting adds a little.
+    assert!(many < few * 5, "{few} {many}");
+}
+
 /// `plimsoll start` with a plan of so many items: instructions, and the bytes of what it read and wrote.
 fn start(items: usize) -> (u64, u64) {
     let world = World::new();

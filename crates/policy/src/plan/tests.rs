@@ -1,6 +1,6 @@
 //! The plan in tables, and its order beside all others.
 
-use super::order::{sessions, waits_for_none};
+use super::order::sessions;
 use super::*;
 
 const ROOM: Room = Room { window: 1_000_000, base: 50_000, l2: 850_000 };
@@ -126,6 +126,8 @@ fn some_list(next: &mut impl FnMut(u64) -> u64) -> Vec<Planned> {
 }
 
 fn is_valid(order: &[&Planned]) -> bool {
+    let waits_for_none =
+        |item: &Planned, ahead: &[&Planned]| !ahead.iter().any(|other| item.after.contains(&other.number));
     order.iter().enumerate().all(|(place, item)| waits_for_none(item, &order[place..]))
 }
 

@@ -14,8 +14,8 @@ pub(super) fn of(todo: &TodoList, plan: &Plan, workers: usize) -> Schedule {
         .map(|item| Item { text: item.text.clone(), done: item.done, lines: None, model: None })
         .collect();
     let tokens = |place: usize| {
-        let item = plan.items.iter().find(|item| item.number == place + 1);
-        item.map_or(0, |item| item.estimate.tokens)
+        let item = plan.items.binary_search_by_key(&(place + 1), |item| item.number);
+        item.map_or(0, |item| plan.items[item].estimate.tokens)
     };
     let work: Vec<u64> = (0..items.len()).map(tokens).collect();
     schedule(&board(&items), &work, workers)
