@@ -217,6 +217,8 @@ fn arguments_that_take_the_session_out_of_our_hands_are_refused() {
 fn two_tasks_and_no_task_are_refused() {
     let mut world = world(ITEMS);
     let model = start(&mut world, honest);
+    world.git(&["rm", "-q", "fix_plan.md"]);
+    world.git(&["commit", "-qm", "No plan"]);
     let without = world.plimsoll(&["run"]).run();
     left_nothing(&world, &without, &["there is no task"]);
     world.write("PROMPT.md", "My own task.\n");

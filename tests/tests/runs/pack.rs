@@ -200,7 +200,7 @@ fn trivial_neighbours_share_a_session_without_pack_a_handful_of_them_and_only_wi
     let mut world = world(&list);
     world.write_user_settings(&json!({ "models": { "allowed": ["claude-opus-5-5"] } }));
     let shown = world.plimsoll(&["plan", "--markdown"]).run().stdout;
-    let groups = "One item a session: 5 sessions (1+2+3+4+5 · 6 · 7 · 8 · 9): trivial neighbours share one.";
+    let groups = "One item a session: 5 sessions (1–5 · 6 · 7 · 8 · 9): trivial neighbours share one.";
     assert!(shown.contains(groups), "{shown}");
     let model = start(&mut world, |turn| packed(turn, 20_000));
     let finished = run(&world, &[]);

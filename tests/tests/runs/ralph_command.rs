@@ -141,7 +141,7 @@ fn start_in_a_session_says_what_is_in_the_way() {
     let refused = inside(&["start", "--objective", "Do it."]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("plimsoll plan --fix"), "{refused:?}");
-    world.write("fix_plan.md", "- [ ] Item one\n");
+    std::fs::remove_file(world.path("fix_plan.md")).expect("the plan");
     let no_task = inside(&["start"]);
     assert!(no_task.code == Some(1) && no_task.stderr.contains("there is no task"), "{no_task:?}");
 }
