@@ -27,10 +27,11 @@ const MAX_PASSES: usize = 8;
 /// Makes items of the lines that look like items. In a plan without any box these are the bullets.
 pub fn fix(markdown: &str) -> FixedPlan {
     let plan = TodoList::parse(markdown);
-    if plan.items.is_empty() && plan.unclear.is_empty() {
-        return FixedPlan { text: with_boxes(markdown), questions: 0, left: Vec::new() };
-    }
-    let mut fixed = FixedPlan { text: markdown.to_owned(), questions: 0, left: plan.unclear };
+    let is_without_boxes = plan.items.is_empty() && plan.unclear.is_empty();
+    let text = if is_without_boxes { with_boxes(markdown) } else { markdown.to_owned() };
+    // A box moves the text of its list item, and what was code below it can look like an item then.
+    let plan = if is_without_boxes { TodoList::parse(&text) } else { plan };
+    let mut fixed = FixedPlan { text, questions: 0, left: plan.unclear };
     let mut known_items = plan.items.len();
     for _ in 0..MAX_PASSES {
         // Ending an HTML block may begin a fence that hides items: then the block stays as it is.
@@ -115,6 +116,13 @@ fn question(loose: &LooseBox<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_new_box_makes_an_item_of_is_fixed_or_named() {
+        let fixed = fix("-    one\n\n    - [?] two\n");
+        assert_eq!(fixed.left, TodoList::parse(&fixed.text).unclear);
+        assert_eq!(fix(&fixed.text), FixedPlan { questions: 0, ..fixed });
+    }
 
     #[test]
     fn each_line_that_looks_like_an_item_becomes_one() {

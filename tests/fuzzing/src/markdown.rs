@@ -59,6 +59,13 @@ pub fn known_difference(text: &str) -> Option<&'static str> {
     if text.contains(['\u{b}', '\u{c}']) {
         return Some("vertical tabs and form feeds are no blanks in a tag");
     }
+    let ends_in_tab = |line: &str| {
+        let fence = line.trim_end_matches([' ', '\t']);
+        line.trim_end_matches(' ') != fence && fence.ends_with(['`', '~'])
+    };
+    if text.lines().any(ends_in_tab) {
+        return Some("a tab behind the fence that ends code");
+    }
     let metadata =
         text.strip_prefix("---\n").and_then(|rest| Some(&rest[..rest.find("\n---").or(rest.find("\n..."))?]));
     if metadata.is_some_and(|metadata| ["```", "~~~", "<"].iter().any(|block| metadata.contains(block))) {
