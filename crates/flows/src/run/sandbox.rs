@@ -1,12 +1,11 @@
 //! The sandbox of `--verify-sandbox`: the verify commands and the one that prepares worktrees run in it.
 
-use crate::install::places::settings_files;
 use crate::optional_program::{self, IgnoredPrograms};
+use crate::run::permissions::client_settings_texts;
 use plimsoll_domain::state::RunOptions;
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::{RunId, RunState};
 use plimsoll_launcher::{Outcome, Sandbox};
-use plimsoll_policy::models::without_option;
 use plimsoll_policy::sandbox::{self, HIDDEN, HIDDEN_BY_VARIABLE, Layout, PROTECTED, ReadablePath};
 use plimsoll_protocol::client_settings::is_sandbox_enabled;
 use plimsoll_store::{Project, StoreError, disk, environment, layout, ledger, state_file};
@@ -235,19 +234,13 @@ fn repository_folders(root: &Path, home: &Path, scope: &CommandScope) -> Vec<Pat
 
 /// A line for a user whose sessions are in the client's sandbox, and whose verify commands are not.
 pub fn recommendation(project: &Project, options: &RunOptions) -> Option<&'static str> {
-    const SETTINGS: &str = "--settings";
     let has_setup = options.workers.as_ref().is_some_and(|workers| workers.setup.is_some());
     let has_commands = !options.commands().is_empty() || has_setup;
     if options.verify_sandbox || !has_commands || !cfg!(target_os = "linux") {
         return None;
     }
-    let (_, given) = without_option(&options.client_arguments, SETTINGS);
-    let given = given.map(|given| match given.trim_start().starts_with('{') {
-        true => given,
-        false => disk::read_text(&project.root().join(given)).ok().flatten().unwrap_or_default(),
-    });
-    let files = settings_files(project.root()).filter_map(|file| disk::read_text(&file).ok().flatten());
-    let is_enabled = given.into_iter().chain(files).find_map(|text| is_sandbox_enabled(&text))?;
+    let mut texts = client_settings_texts(project, &options.client_arguments);
+    let is_enabled = texts.find_map(|text| is_sandbox_enabled(&text))?;
     is_enabled.then_some(
         "hint: Claude Code's sandbox is on, but --verify and --setup commands run outside it; --verify-sandbox confines them",
     )
