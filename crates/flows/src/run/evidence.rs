@@ -44,7 +44,14 @@ pub fn observe(
     let has_answered = record.usage.reading.is_some() || measure(&question).reading.is_some();
     let is_silent = evidence.last_message.as_deref().is_none_or(|words| words.trim().is_empty());
     let before = state.iteration_record.footing.as_ref();
-    let (moved, unsure) = moved(project, before, now);
+    let has_head_moved = before.is_some_and(|before| before.head != now.head);
+    let committed_paths =
+        before.filter(|_| has_head_moved).and_then(|before| committed_paths(project, before));
+    // An empty commit is no work, and one of our own files is none: an agent that gets nowhere commits progress.txt all night.
+    let is_work = |path: &String| !our_files::is_ours(path);
+    let is_work_committed =
+        has_head_moved && committed_paths.as_ref().is_none_or(|paths| paths.iter().any(is_work));
+    let (moved, unsure) = moved(before, now, is_work_committed);
     let ticked = !state.ticked_now().is_empty();
     let passing = newly_passing(state, evidence);
     let committed = state.options.todo_file.is_none() && moved.iter().any(|what| what == HEAD_MOVED);
@@ -54,10 +61,7 @@ pub fn observe(
         progress: progress.chain(moved).collect(),
         finished: ticked || passing,
         advanced: ticked || passing || committed,
-        only_notes: before.filter(|before| before.head != now.head).is_some_and(|before| {
-            committed_paths(project, before)
-                .is_some_and(|paths| !paths.is_empty() && paths.iter().all(|path| our_files::is_ours(path)))
-        }),
+        only_notes: !is_work_committed && committed_paths.is_some_and(|paths| !paths.is_empty()),
         unsure,
         error: error(state, evidence, transcript),
         denied: state.iteration_record.denied_tool.clone(),
@@ -76,14 +80,14 @@ pub fn started_above(project: &Project, settings: &Settings, record: &SessionRec
 
 /// What has changed, in words, and whether that is unknown.
 fn moved(
-    project: &Project,
     before: Option<&WorktreeFingerprint>,
     now: &WorktreeFingerprint,
+    is_work_committed: bool,
 ) -> (Vec<String>, bool) {
     let Some(before) = before else { return (Vec::new(), true) };
     let files_changed = now.files_changed(before);
     let differences = [
-        (before.head != now.head && is_work(project, before), HEAD_MOVED),
+        (is_work_committed, HEAD_MOVED),
         (files_changed == Some(true), "files changed"),
         (before.memory != now.memory, "the heap of the working memory was written"),
     ];
@@ -91,12 +95,6 @@ fn moved(
         differences.into_iter().filter(|(so, _)| *so).map(|(_, words)| words.to_owned()).collect();
     let unsure = moved.is_empty() && files_changed.is_none();
     (moved, unsure)
-}
-
-/// Not so an empty commit, and one of our own files: an agent that gets nowhere commits progress.txt all night.
-fn is_work(project: &Project, before: &WorktreeFingerprint) -> bool {
-    let paths = committed_paths(project, before);
-    paths.is_none_or(|paths| paths.iter().any(|path| !our_files::is_ours(path)))
 }
 
 /// The files of the commits since then; none if that is not known.
