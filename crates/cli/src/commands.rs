@@ -170,7 +170,7 @@ fn with_place_of_client_options(mut error: clap::Error) -> clap::Error {
     let is_clients =
         matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(word)) if is_option(word));
     if error.kind() == ErrorKind::UnknownArgument && is_clients {
-        // What clap would suggest is an option of ours with a similar name.
+        // clap suggests an option of ours with a similar name, which is not what the user wants.
         error.remove(ContextKind::SuggestedArg);
         let tip = "options of Claude Code go after ` -- `, as in `plimsoll run -- --model opus`".to_owned();
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));

@@ -1,15 +1,15 @@
 //! Names the plans of other tools, with the commands that use them.
 
 use plimsoll_domain::text::{counted, one_line};
-use plimsoll_flows::run::other_plans::{OtherPlan, find};
+use plimsoll_flows::run::other_plans::{OtherPlan, plans_with_open_items};
 use plimsoll_store::Project;
 
 /// How many plans are named.
 const NAMED: usize = 3;
 
-/// What a run without a plan should know before it begins: the plans that it would not work through.
+/// Returns a line for each plan of another tool that has open items, with the command that uses it. For a run without a plan.
 pub(crate) fn lines(project: &Project) -> Vec<String> {
-    let plans = find(project);
+    let plans = plans_with_open_items(project);
     let rest = plans.len().saturating_sub(NAMED);
     let more = (rest > 0).then(|| format!("{} more", counted(rest, "plan")));
     plans.iter().take(NAMED).map(line).chain(more).collect()

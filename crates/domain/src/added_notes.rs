@@ -65,7 +65,7 @@ fn notes_by_item(plan: &str, items: &HashSet<&str>, own_item: &str) -> Vec<Added
             }
             PlanEntry::Item(found) => {
                 let same = items.iter().filter(|known| same_item(&found.text, known));
-                // Of several that it begins with, the longest is meant.
+                // The line may begin with the words of several items: the longest one is the item it names.
                 match same.max_by_key(|known| (known.len(), **known)) {
                     Some(known) => {
                         current = (*known).to_owned();

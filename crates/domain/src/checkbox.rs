@@ -25,7 +25,7 @@ pub struct Checkbox<'a> {
     pub line: usize,
     /// True if it is ticked.
     pub done: bool,
-    /// What stands between the brackets.
+    /// The text between the brackets.
     pub mark: &'a str,
     /// The words behind it.
     pub words: &'a str,
@@ -33,7 +33,7 @@ pub struct Checkbox<'a> {
     pub is_starred: bool,
 }
 
-/// What a line means for the plan.
+/// The meaning of a line for the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlanLine<'a> {
     /// A checkbox; it is an item if it has words.
@@ -44,7 +44,7 @@ pub(crate) enum PlanLine<'a> {
     Other,
 }
 
-/// What a box says of its item.
+/// The state of an item, by the mark in its box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     Open,
@@ -59,7 +59,7 @@ pub(crate) enum Mark {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BoxAt<'a> {
     pub(crate) mark: Mark,
-    /// What stands between the brackets.
+    /// The text between the brackets.
     pub(crate) inner: &'a str,
     /// What follows.
     pub(crate) rest: &'a str,
@@ -118,7 +118,7 @@ pub fn checkboxes<'a>(markdown: &'a str) -> Vec<Checkbox<'a>> {
     MarkdownLines::new(markdown).filter_map(checkbox).collect()
 }
 
-/// What a line means for the plan.
+/// Returns the meaning of a line for the plan.
 pub(crate) fn plan_line<'a>(line: &MarkdownLine<'a>) -> PlanLine<'a> {
     let text = &line.text[line.content..];
     let found = match line.kind {

@@ -216,7 +216,7 @@ fn room(project: &Project, settings: &Settings) -> (Room, bool) {
 fn json(plan: &Plan, room: Room, parked: &[(&str, &str)], shared: Option<&serde_json::Value>) -> String {
     // Where nothing fits, no number of sessions is true.
     let known = |sessions: u64| (!room.is_full_at_start()).then_some(sessions);
-    // Of several questions on items with the same words the first is shown.
+    // If items with the same words have questions, the first one is shown.
     let questions: HashMap<&str, &str> = parked.iter().rev().copied().collect();
     let item = |item: &plimsoll_policy::plan::Planned| {
         serde_json::json!({

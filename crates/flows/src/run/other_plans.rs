@@ -40,7 +40,7 @@ pub struct OtherPlan {
 }
 
 /// The plans of other tools that have open items, the likeliest first.
-pub fn find(project: &Project) -> Vec<OtherPlan> {
+pub fn plans_with_open_items(project: &Project) -> Vec<OtherPlan> {
     let mut found: Vec<OtherPlan> = Vec::new();
     let lists = PLACES.iter().flat_map(|place| files(project, place)).map(|file| (file, false));
     let stories = STORIES.iter().map(|file| ((*file).to_owned(), true));
@@ -82,7 +82,7 @@ mod tests {
             disk::create_folder(path.parent().unwrap()).unwrap();
             disk::replace(&path, text.as_bytes(), Durability::Lazy).unwrap();
         }
-        let plans = find(&Project::at(folder.path()));
+        let plans = plans_with_open_items(&Project::at(folder.path()));
         plans.into_iter().map(|plan| (plan.file, plan.open, plan.is_stories)).collect()
     }
 
@@ -119,6 +119,6 @@ mod tests {
         disk::create_folder(&folder.path().join("specs")).unwrap();
         std::os::unix::fs::symlink(outside.path(), folder.path().join("specs/a")).unwrap();
         std::os::unix::fs::symlink(&secret, folder.path().join("TODO.md")).unwrap();
-        assert_eq!(find(&Project::at(folder.path())), []);
+        assert_eq!(plans_with_open_items(&Project::at(folder.path())), []);
     }
 }

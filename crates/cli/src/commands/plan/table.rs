@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 /// How many sessions are listed at most.
 const GROUPS_SHOWN: usize = 40;
-/// So many sessions with one item each are shown as one.
+/// The number of single-item sessions in a row from which on they are shown as a range.
 const LONG_RUN: usize = 5;
 
 /// What it is made from.
@@ -209,7 +209,7 @@ impl View<'_> {
         lines.join("\n")
     }
 
-    /// What a session does, session after session: `1+2 · 3–6 · 7 (2 sessions) · 8 to 12 one by one`.
+    /// The items of each session, in order: `1+2 · 3–6 · 7 (2 sessions) · 8 to 12 one by one`.
     fn groups(&self, groups: &[Vec<usize>]) -> String {
         let sessions = |group: &Vec<usize>| self.plan.sessions(std::slice::from_ref(group));
         let is_next = |one: &Vec<usize>, next: &Vec<usize>| {

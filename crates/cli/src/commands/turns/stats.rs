@@ -87,7 +87,7 @@ struct Session {
     /// The last response, until the next request shows what its calls have added.
     open: Option<Open>,
     delegated: Tally,
-    /// What the cost is made of.
+    /// The usage that the cost is computed from.
     usage: SessionUsage,
     /// The tokens that the client reported at the end.
     reported: Option<Tokens>,
