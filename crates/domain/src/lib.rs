@@ -41,6 +41,7 @@ pub mod git_names;
 pub mod handoff;
 pub mod ids;
 pub mod item_area;
+pub mod item_brief;
 pub mod item_check;
 pub mod item_model;
 pub mod item_notes;

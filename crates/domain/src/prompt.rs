@@ -4,9 +4,11 @@ mod checks;
 mod item;
 mod review;
 mod rules;
+mod worker;
 
 pub use item::BEGUN_BEFORE;
 pub use review::{ReviewRequest, review};
+pub use worker::RETURNED_FILE;
 
 use crate::claims::{self, Source};
 use crate::item_notes::ItemNotes;
@@ -89,18 +91,26 @@ pub fn block(state: &RunState, around: &Surroundings) -> PromptBlock {
         review::open_points(state),
         refusals(state),
         item::section(state),
+        worker::returned_work(state),
+        worker::section(state),
         resume.map_or(String::new(), |(checkpoint, since)| resume::section(checkpoint, since, &state.nonce)),
         around.noted.section(&state.nonce),
         fruitless(around.fruitless.as_deref(), &state.nonce),
         rules::section(state),
-        TASK.to_owned(),
+        task_heading(state).to_owned(),
     ];
     let body = sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n");
     PromptBlock::of(&body)
 }
 
-/// The heading of the user's own text, which follows below the end mark.
-const TASK: &str = "## The task, in the user's words";
+/// Returns the heading of the user's own text, which follows below the end mark.
+fn task_heading(state: &RunState) -> &'static str {
+    if state.options.item_brief.is_some() {
+        "## The whole task, of which you do only the item above"
+    } else {
+        "## The task, in the user's words"
+    }
+}
 
 fn opening(state: &RunState) -> String {
     let plan = state.options.todo_file.as_deref().map(|file| format!(", `{}`", one_line(file)));
@@ -108,9 +118,8 @@ fn opening(state: &RunState) -> String {
         format!(" The run works on the branch `{}`: commit to it, and switch to no other.", one_line(branch))
     });
     format!(
-        "You are session {} of at most {} of an unattended run. Nobody is watching, and nobody can answer. Later sessions know only git{} and what you write down.{}\n",
+        "You are session {} of an unattended run. Nobody is watching, and nobody can answer. Later sessions know only git{} and what you write down.{}\n",
         state.iteration,
-        state.options.max_iterations,
         plan.unwrap_or_default(),
         branch.unwrap_or_default()
     )
@@ -128,8 +137,13 @@ fn refusals(state: &RunState) -> String {
         .map(|reason| format!("- {}\n", clip_middle(reason.trim(), share)))
         .collect();
     let reasons = claims::block(Source::Outputs, &claims::fence(&state.nonce, &reasons), &reasons);
+    let claimed = if state.options.ends_with_last_tick() {
+        "ticked its item, and the tick did not count"
+    } else {
+        "promised completion. It was refused"
+    };
     format!(
-        "## Completion was refused\n\nThe session before promised completion. It was refused, because:\n\n{reasons}\nFix this first.\n"
+        "## Completion was refused\n\nThe session before {claimed}, because:\n\n{reasons}\nFix this first.\n"
     )
 }
 

@@ -11,6 +11,7 @@ mod child;
 pub mod ground;
 mod merger;
 mod records;
+mod returned;
 mod scheduler;
 mod session_notes;
 pub mod shared;

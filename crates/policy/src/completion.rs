@@ -28,6 +28,11 @@ const NAMES_LISTED: usize = 5;
 pub fn completion(state: &RunState, evidence: &Evidence) -> Completion {
     let message = evidence.last_message.as_deref().unwrap_or_default();
     match promise::claim(message, &state.options.completion_promise, &state.nonce) {
+        Claim::None if state.options.ends_with_last_tick() => {
+            let is_done = objections(state, evidence.todo.as_ref()).is_empty() && has_ticks(evidence);
+            let is_plausible = is_done && can_be_judged_by_ticks(state, &evidence.ending);
+            if is_plausible { Completion::Plausible } else { Completion::NotClaimed }
+        }
         Claim::None if !evidence.root_popped => match near_miss(state, message) {
             Some(miss) => {
                 let reasons = std::iter::once(miss_words(state, &miss));
@@ -40,6 +45,26 @@ pub fn completion(state: &RunState, evidence: &Evidence) -> Completion {
             let reasons = objections(state, evidence.todo.as_ref());
             if reasons.is_empty() { Completion::Plausible } else { Completion::Refused(reasons) }
         }
+    }
+}
+
+fn has_ticks(evidence: &Evidence) -> bool {
+    evidence.todo.as_ref().is_some_and(|todo| !todo.done().is_empty())
+}
+
+/// True if the ticks of a session that ended like this count without a promise. What the session could not bring to its
+/// own end counts only where commands prove it. What stopped the session from outside is judged first.
+fn can_be_judged_by_ticks(state: &RunState, ending: &Ending) -> bool {
+    match ending {
+        Ending::Completed | Ending::HookStopped | Ending::WindowFull(_) | Ending::ClientLimit(_) => true,
+        Ending::Silent(_) | Ending::OutOfTime | Ending::Crashed(_) | Ending::Failed(_) | Ending::Unknown => {
+            !state.options.commands().is_empty()
+        }
+        Ending::Limit(_)
+        | Ending::Overloaded(_)
+        | Ending::Fatal(_)
+        | Ending::Interrupted
+        | Ending::Cancelled => false,
     }
 }
 
@@ -72,7 +97,7 @@ fn miss_words(state: &RunState, miss: &NearMiss) -> String {
     )
 }
 
-/// After this many failures of the promise in a row, the run is not asked for it again.
+/// After this many failures of the promise in a row, the run is not asked for it again if nothing else can decide.
 const FAILURES: u32 = 2;
 
 /// What became of the promise in a session after which nothing else was left to do.
@@ -82,11 +107,11 @@ pub(crate) enum Unpromised {
     No,
     /// The promise failed, and the next session is asked for it again.
     AskAgain,
-    /// It failed too often, and the verify commands decide; they have not run yet.
+    /// The verify commands decide; they have not run yet.
     Undecided,
-    /// It failed too often, and a verify command fails.
+    /// A verify command fails.
     Fails,
-    /// It failed too often, and everything else says that the run is done.
+    /// Everything else says that the run is done.
     Completed(String),
     /// It failed too often, and nothing but the promise could say that the run is done.
     Blocked(String),
@@ -105,29 +130,21 @@ pub(crate) fn promise_failures(state: &RunState, evidence: &Evidence) -> u32 {
 }
 
 /// True when a session that ended by itself had nothing left to do but the promise, and did not make it: it made a
-/// near miss, or it began with every item ticked and said nothing of the kind.
+/// near miss, or it left every item ticked and said nothing of the kind.
 fn failed(state: &RunState, evidence: &Evidence) -> bool {
     let message = evidence.last_message.as_deref().unwrap_or_default();
     let is_none = promise::claim(message, &state.options.completion_promise, &state.nonce) == Claim::None;
     if !is_none || evidence.root_popped || evidence.ending != Ending::Completed {
         return false;
     }
-    if !objections(state, evidence.todo.as_ref()).is_empty() {
+    // No promise was asked for.
+    if state.options.ends_with_last_tick() || !objections(state, evidence.todo.as_ref()).is_empty() {
         return false;
     }
     match near_miss(state, message) {
         Some(miss) => !miss.is_blocked,
-        None => began_with_all_ticked(state, evidence.todo.as_ref()),
+        None => state.options.todo_file.is_some() && has_ticks(evidence),
     }
-}
-
-fn began_with_all_ticked(state: &RunState, todo: Option<&TodoList>) -> bool {
-    let before = &state.iteration_record.done_before;
-    if state.options.todo_file.is_none() {
-        return false;
-    }
-    let done = todo.map(TodoList::done).unwrap_or_default();
-    !done.is_empty() && item_set::without(&done, &[before]).is_empty()
 }
 
 /// True when the verify commands have to run for the verdict: nothing else contradicts completion.
@@ -147,7 +164,9 @@ pub(crate) fn unpromised(state: &RunState, evidence: &Evidence) -> Unpromised {
     if !failed(state, evidence) {
         return Unpromised::No;
     }
-    if promise_failures(state, evidence) < FAILURES {
+    // Where commands decide, another session would only be paid to say what they say.
+    let commands_decide = !state.options.commands().is_empty() && !state.options.strict_promise;
+    if !commands_decide && promise_failures(state, evidence) < FAILURES {
         return Unpromised::AskAgain;
     }
     if evidence.verify.iter().any(|outcome| !outcome.passed) {

@@ -71,7 +71,7 @@ fn judge(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verd
     // bounded by itself, so the breaker must not end the run before.
     let is_asked_again =
         unpromised == Unpromised::AskAgain && evidence.verify.iter().all(|outcome| outcome.passed);
-    let counted = if is_asked_again { None } else { seen };
+    let counted = seen.filter(|seen| !is_asked_again || seen.finished);
     let opened =
         counted.and_then(|seen| breaker::observe(state, seen, refusal.as_deref(), &settings.breaker));
     let is_thrashing = seen.and_then(|seen| thrash(state, evidence, seen, settings.thrash));

@@ -12,13 +12,13 @@ use plimsoll_domain::{Marker, Reading};
 pub fn warning(percent: u64, thresholds: &Thresholds) -> String {
     let marker = Marker::Warning { level: Level::L1, percent };
     format!(
-        "{marker}\nThis session's context window is {percent}% full. Go on with your item, read only what you need, and start nothing large. Record now, as your prompt says, findings that are in no file. At {}% you will be asked to stop.",
+        "{marker}\nThis session's context window is {percent}% full. Go on with your item, read only what you need, and start nothing large. Record now, as your prompt says, findings that are in no file. At {}% at the latest you will be asked to stop.",
         thresholds.percent(thresholds.l2)
     )
 }
 
 /// What a session says at its end: `domain::handoff` reads these three labels, and the handoff keeps what follows them.
-const THREE_LINES: &str = "3. End your turn with a message of exactly three lines (or, if no item is open any more, with the promise line):\nSummary: decisions with their reasons, and what you found out that no file says\nProgress on the item: what is done; what is left\nNext step: the next action, with file and function, and the failing test if there is one";
+const THREE_LINES: &str = "3. End your turn with a message of exactly three lines (or with the promise line, if your prompt has one and no item is open any more):\nSummary: decisions with their reasons, and what you found out that no file says\nProgress on the item: what is done; what is left\nNext step: the next action, with file and function, and the failing test if there is one";
 
 /// The commit that a session makes when it stops. What it leaves uncommitted stays in the working tree, where the run commits it
 /// unless it was told not to (`--commit off`): so no rule of the user's need be broken.

@@ -37,7 +37,9 @@ impl<'a> Turn<'a> {
                 // After a compaction the prompt is gone, and the briefing says it.
                 .or_else(|| between("The current item is \"", "\" (")),
             iteration: between("You are session ", " of").and_then(|number| number.parse().ok()).unwrap_or(0),
+            // The prompt of a worker asks for no promise, and its blocked line has the same code.
             promise: between("\n<promise>COMPLETE ", "</promise>")
+                .or_else(|| between("\n<promise>BLOCKED ", " REASON</promise>"))
                 .map(|nonce| format!("<promise>COMPLETE {nonce}</promise>"))
                 .unwrap_or_default(),
         }

@@ -49,7 +49,7 @@ fn attributes_beside_the_commit_merge_nothing_without_a_conflict() {
     let mut world = world(TWO);
     let _model = start(&mut world, |turn| {
         let item = turn.item.clone().unwrap_or_default();
-        let was_refused = turn.saw("An earlier session did this item, and it was not merged");
+        let was_refused = turn.saw("## Earlier work on this item was sent back");
         let line = if was_refused {
             format!("echo '{item}' >> src/dates.txt")
         } else {

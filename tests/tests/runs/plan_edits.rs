@@ -39,7 +39,7 @@ enum Edit {
 /// Both items write the same line, so the second to finish is sent back.
 fn conflicting(turn: &Turn<'_>, edit: Edit, plan: &str) -> Step {
     let Some(item) = turn.item.clone() else { return Step::text(format!("All done.\n\n{}", turn.promise)) };
-    let was_refused = turn.saw("An earlier session did this item, and it was not merged");
+    let was_refused = turn.saw("## Earlier work on this item was sent back");
     let work = match was_refused {
         true => format!("echo '{item}' >> src/dates.txt"),
         false => format!("sed -i '1s/.*/{item}/' src/dates.txt"),

@@ -16,6 +16,7 @@ use crate::questions;
 use crate::reviews;
 use crate::value_parsers::{self, ValueError};
 use clap::Args;
+use plimsoll_domain::item_brief::ItemBrief;
 use plimsoll_domain::state::{Deliver, WorkerOptions};
 use plimsoll_domain::text::one_line;
 use plimsoll_domain::{Marker, RunState, Verdict};
@@ -88,6 +89,9 @@ pub(crate) struct RunArguments {
     /// Print each step as it happens, one JSON object per line, as in the journal
     #[arg(long)]
     json: bool,
+    /// What `--workers` tells the run of a single item of the whole plan, as JSON
+    #[arg(long, value_name = "FILE", hide = true)]
+    item_brief: Option<PathBuf>,
     /// Arguments for the client (with --resume, the earlier ones unless given), such as `--model opus --allowedTools Bash Edit Write`
     #[arg(last = true, value_name = "CLIENT ARGS")]
     client_arguments: Vec<String>,
@@ -171,6 +175,8 @@ enum RunCommandError {
     NotWithWorkers(&'static str),
     #[error("this run has no workers: --workers belongs to a new run")]
     NoWorkers,
+    #[error("--item-brief {file}: {error}")]
+    ItemBrief { file: PathBuf, error: serde_json::Error },
     #[error("this run belongs to the fleet `{0}`: plimsoll fleet join {0} continues it")]
     OfFleet(String),
 }
@@ -287,6 +293,7 @@ fn resume(
         review_every: arguments.review,
         review_model: arguments.review_model.clone(),
         workers: arguments.workers,
+        item_brief: arguments.item_brief()?,
         reset_breaker: arguments.reset_breaker,
         ..arguments.task.changes()?
     };
@@ -321,6 +328,7 @@ fn create(
         review_every: arguments.review.unwrap_or(0),
         review_model: arguments.review_model.clone(),
         workers: worker_options(arguments)?,
+        item_brief: arguments.item_brief()?,
         ..arguments.task.new_run()?
     };
     let new = match &arguments.words {
@@ -369,6 +377,17 @@ fn bash_warning(project: &Project, run: &RunState) -> Option<String> {
         "warning: neither the arguments nor the settings of Claude Code seem to allow Bash, and nobody will be there to ask, \
          so sessions may be refused builds, tests and commits; to allow it: plimsoll {command}"
     ))
+}
+
+impl RunArguments {
+    /// Reads what the run of a single item is told of the whole plan; none for another run.
+    fn item_brief(&self) -> Result<Option<ItemBrief>, RunCommandError> {
+        let Some(file) = &self.item_brief else { return Ok(None) };
+        let bytes = disk::read(file)?.unwrap_or_default();
+        let brief = serde_json::from_slice(&bytes)
+            .map_err(|error| RunCommandError::ItemBrief { file: file.clone(), error })?;
+        Ok(Some(brief))
+    }
 }
 
 /// How several workers share the plan; none for one.

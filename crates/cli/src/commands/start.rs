@@ -66,8 +66,8 @@ pub(crate) struct TaskArguments {
     /// cache writable (Linux, with bubblewrap)
     #[arg(long)]
     verify_sandbox: bool,
-    /// Complete only with the exact promise line. Without this option, when every item is ticked and two sessions
-    /// in a row fail to give the promise as asked, passing --verify commands complete the run [with --resume: =false switches it off]
+    /// Complete only with the exact promise line. Without this option passing --verify commands complete the run once every item
+    /// is ticked [with --resume: =false switches it off]
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     strict_promise: Option<bool>,
     /// End when this many US dollars are spent, as reported by Claude Code, else estimated

@@ -50,6 +50,8 @@ pub(super) fn when_they_run(state: &RunState) -> &'static str {
     let options = &state.options;
     if options.commands().is_empty() {
         ""
+    } else if options.ends_with_last_tick() {
+        " The run executes the same commands itself after your turn, and takes the tick back if one fails."
     } else if options.verify_each == VerifyEach::Tick && options.todo_file.is_some() {
         " The run executes the same commands itself, then and after each session that ticks an item: a tick that breaks one is taken back."
     } else {

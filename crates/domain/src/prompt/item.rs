@@ -35,8 +35,9 @@ pub(super) fn section(state: &RunState) -> String {
             "Every open item of `{file}` waits for the user's answer. Do nothing, and end your turn."
         )],
         (Some(file), None) => vec![format!(
-            "All items of `{file}` are ticked. Check all of the work with {}; fix what fails, then make the promise below.",
-            checks::commands(state)
+            "All items of `{file}` are ticked. Check all of the work with {}; fix what fails, then {}.",
+            checks::commands(state),
+            if state.options.ends_with_last_tick() { "end your turn" } else { "make the promise below" }
         )],
         (None, _) => vec![
             "One complete step of the task below.".to_owned(),
@@ -45,6 +46,7 @@ pub(super) fn section(state: &RunState) -> String {
                 &Work {
                     names: "the task",
                     this: "one step of it",
+                    done: "",
                     unproven: "say why",
                     end: "Commit with a message that names the step, and end your turn.".to_owned(),
                 },
@@ -70,6 +72,10 @@ fn about(state: &RunState, file: &str, item: &str) -> String {
     let more = [(is_begun, BEGUN_BEFORE), (split, SPLIT)];
     let more: String =
         more.iter().filter(|(is_so, _)| *is_so).map(|(_, words)| format!(" {words}")).collect();
+    // Its parts, once it is split, stand there, too.
+    if state.options.item_brief.is_some() && all == 1 {
+        return format!("It stands in `{file}`, which has this item alone.{more}");
+    }
     format!("It is the first open item of `{file}`{which} ({open} of {all} items open).{more}")
 }
 
@@ -120,6 +126,8 @@ fn put_back(state: &RunState, file: &str) -> String {
 struct Work<'a> {
     names: &'a str,
     this: &'a str,
+    /// What to do if the work is done already.
+    done: &'a str,
     /// What to do with work that cannot be proven.
     unproven: &'a str,
     end: String,
@@ -135,6 +143,7 @@ fn work_on_item(state: &RunState, file: &str) -> Work<'static> {
     Work {
         names: "the item",
         this: "this item",
+        done: ": if it is done already and you can prove it, tick it and end your turn",
         unproven: "leave the item unticked and note why below it",
         end: format!(
             "Tick its line in `{file}` (`- [x]`), commit with a message that names the item, and end your turn.{then}"
@@ -145,16 +154,16 @@ fn work_on_item(state: &RunState, file: &str) -> Work<'static> {
 /// The steps of a session. A verify command judges the whole run: while items are open it may fail for their sake.
 fn steps(state: &RunState, work: &Work<'_>) -> String {
     let checks = checks::commands(state);
-    let Work { names, this, unproven, end } = work;
+    let Work { names, this, done, unproven, end } = work;
     let left = if state.options.commands().is_empty() {
         ""
     } else {
         ", except what fails only because other work is still open"
     };
     format!(
-        "1. Look first: `git status`, `git log -5`, and the code that {names} is about. Do not assume that it is missing.\n\
-         2. Do {this}, completely, and nothing else. No placeholders.\n\
-         3. Prove it with {checks}. Fix what fails{left}. What you cannot fix: {unproven}.\n\
+        "1. Look first: `git status`, `git log -5`, and the code that {names} is about. Do not assume that it is missing{done}.\n\
+         2. Do {this}, completely, and nothing else. No placeholders. Small decisions are yours.\n\
+         3. Prove it with {checks}. Fix what fails{left}. What you cannot fix: {unproven}. Never change, skip or delete a test or a check to make it pass.\n\
          4. {end}\n\n\
          Commit each part as soon as it is complete and its checks pass, as the project's rules (CLAUDE.md) allow: what is not committed may be lost."
     )

@@ -36,6 +36,10 @@ fn delegation(state: &RunState) -> String {
     )
 }
 
+/// A process that outlives the turn of its session holds ports and files that the next session needs.
+const NO_PROCESS: &str =
+    "Start nothing that goes on after your turn: end each server or watcher that you started.";
+
 /// The section of the rules.
 pub(super) fn section(state: &RunState) -> String {
     let file = state.options.todo_file.as_deref().map(one_line);
@@ -45,7 +49,12 @@ pub(super) fn section(state: &RunState) -> String {
         None => None,
     };
     let marker = "A hook's message that begins with `CCS_` comes from the run: do what it says, at once.";
-    let rules = noted.into_iter().chain([look_up(state), delegation(state), marker.to_owned()]);
+    let rules = noted.into_iter().chain([
+        look_up(state),
+        delegation(state),
+        NO_PROCESS.to_owned(),
+        marker.to_owned(),
+    ]);
     let rules: String = rules.map(|rule| format!("- {rule}\n")).collect();
     let (blocked, complete) = match &file {
         Some(_) => (
@@ -59,12 +68,21 @@ pub(super) fn section(state: &RunState) -> String {
     };
     let believed = checks::when_they_run(state);
     let rival = promise::rival(&state.options.objective, &state.options.completion_promise, &state.nonce);
+    let blocked_line = promise::blocked_line(&state.nonce, "REASON");
+    if state.options.ends_with_last_tick() {
+        let rival = rival.map_or(String::new(), |rival| {
+            format!(" The task text names `{rival}`, which does not count here: leave it out.")
+        });
+        return format!(
+            "## Rules of the run\n\n{rules}- {blocked}\n\n{blocked_line}\n\n- The tick says that the item is done.{believed}{rival}\n"
+        );
+    }
     let rival = rival.map_or(String::new(), |rival| {
         format!("\nThe task text names `{rival}`, which does not count here: the line above counts, whatever another text says.\n")
     });
     format!(
         "## Rules of the run\n\n{rules}- {blocked}\n\n{}\n\n- {complete}: end your last message with exactly this line, alone, as plain text (no bold, no backticks, nothing after it).{believed}\n\n{}\n{rival}",
-        promise::blocked_line(&state.nonce, "REASON"),
+        blocked_line,
         promise::line(&state.options.completion_promise, &state.nonce),
     )
 }

@@ -71,7 +71,7 @@ fn the_block_of_a_first_session_says_each_thing_once_and_the_promise_last() {
     let text = block(&RunState { options, items, ..state() }, &Surroundings::default());
     let expected = format!(
         "{BEGIN}
-You are session 2 of at most 50 of an unattended run. Nobody is watching, and nobody can answer. Later sessions know only git, `fix_plan.md` and what you write down.
+You are session 2 of an unattended run. Nobody is watching, and nobody can answer. Later sessions know only git, `fix_plan.md` and what you write down.
 
 ## Your item
 
@@ -79,9 +79,9 @@ You are session 2 of at most 50 of an unattended run. Nobody is watching, and no
 
 It is the first open item of `fix_plan.md` (1 of 2 items open).
 
-1. Look first: `git status`, `git log -5`, and the code that the item is about. Do not assume that it is missing.
-2. Do this item, completely, and nothing else. No placeholders.
-3. Prove it with `cargo test`. Fix what fails, except what fails only because other work is still open. What you cannot fix: leave the item unticked and note why below it.
+1. Look first: `git status`, `git log -5`, and the code that the item is about. Do not assume that it is missing: if it is done already and you can prove it, tick it and end your turn.
+2. Do this item, completely, and nothing else. No placeholders. Small decisions are yours.
+3. Prove it with `cargo test`. Fix what fails, except what fails only because other work is still open. What you cannot fix: leave the item unticked and note why below it. Never change, skip or delete a test or a check to make it pass.
 4. Tick its line in `fix_plan.md` (`- [x]`), commit with a message that names the item, and end your turn.
 
 Commit each part as soon as it is complete and its checks pass, as the project's rules (CLAUDE.md) allow: what is not committed may be lost.
@@ -91,6 +91,7 @@ Commit each part as soon as it is complete and its checks pass, as the project's
 - What the next session would otherwise get wrong (a value, a decision and its reason, a dead end): write it down at once, as one line `  > …` under the item in `fix_plan.md`. Not what git shows.
 - Do not guess a value or a decision that you need and do not have: look it up where it comes from (the files, git), or search what earlier sessions read and said with `plimsoll turns grep PATTERN`.
 - Open files when you need them, not all at the start. Leave work that fills the window (research, long logs, many files) to subagents: only their answer comes back.
+- Start nothing that goes on after your turn: end each server or watcher that you started.
 - A hook's message that begins with `CCS_` comes from the run: do what it says, at once.
 - If only the user can help with the item (a key, a decision): write the question under it as `  ? …`, commit, and end your last message with this line, with your reason in it. The run continues with the other items.
 
@@ -101,6 +102,66 @@ Commit each part as soon as it is complete and its checks pass, as the project's
 <promise>COMPLETE 7f3a</promise>
 
 ## The task, in the user's words
+{END}"
+    );
+    assert_eq!(text, expected);
+}
+
+/// What a worker's session is told, whole.
+#[test]
+fn the_block_of_a_worker_asks_for_no_promise_and_says_what_becomes_of_its_work() {
+    let brief = crate::item_brief::ItemBrief {
+        plan: "fix_plan.md".into(),
+        worker_count: 4,
+        verify: vec!["cargo test".into()],
+        ..Default::default()
+    };
+    let options = RunOptions {
+        verify: vec!["cargo test".into()],
+        todo_file: Some("plimsoll-item.md".into()),
+        objective: "Do every item of fix_plan.md. At the end say <promise>DONE</promise>.".into(),
+        item_brief: Some(brief),
+        ..state().options
+    };
+    let state = RunState { iteration: 1, options, ..state() };
+    let text = block(&state, &Surroundings::default());
+    let expected = format!(
+        "{BEGIN}
+You are session 1 of an unattended run. Nobody is watching, and nobody can answer. Later sessions know only git, `plimsoll-item.md` and what you write down.
+
+## Your item
+
+> Item two
+
+It stands in `plimsoll-item.md`, which has this item alone.
+
+1. Look first: `git status`, `git log -5`, and the code that the item is about. Do not assume that it is missing: if it is done already and you can prove it, tick it and end your turn.
+2. Do this item, completely, and nothing else. No placeholders. Small decisions are yours.
+3. Prove it with `cargo test`. Fix what fails, except what fails only because other work is still open. What you cannot fix: leave the item unticked and note why below it. Never change, skip or delete a test or a check to make it pass.
+4. Tick its line in `plimsoll-item.md` (`- [x]`), commit with a message that names the item, and end your turn.
+
+Commit each part as soon as it is complete and its checks pass, as the project's rules (CLAUDE.md) allow: what is not committed may be lost.
+
+## You are one of 4 workers
+
+- You work in a worktree and on a branch of your own. Other workers do the other items of `fix_plan.md` now.
+- After your turn the run rebases your commits onto what is merged by then, verifies the result with `cargo test`, and merges them.
+- So commit here. Never switch branches, merge, rebase or push, and leave `fix_plan.md` as it is: the run ticks it.
+
+## Rules of the run
+
+- What the next session would otherwise get wrong (a value, a decision and its reason, a dead end): write it down at once, as one line `  > …` under the item in `plimsoll-item.md`. Not what git shows.
+- Do not guess a value or a decision that you need and do not have: look it up where it comes from (the files, git).
+- Open files when you need them, not all at the start. Leave work that fills the window (research, long logs, many files) to subagents: only their answer comes back.
+- Start nothing that goes on after your turn: end each server or watcher that you started.
+- A hook's message that begins with `CCS_` comes from the run: do what it says, at once.
+- If only the user can help with the item (a key, a decision): write the question under it as `  ? …`, commit, and end your last message with this line, with your reason in it. The run continues with the other items.
+
+<promise>BLOCKED 7f3a REASON</promise>
+
+- The tick says that the item is done. The run executes the same commands itself after your turn, and takes the tick back if one fails. The task text names `<promise>DONE</promise>`, which does not count here: leave it out.
+
+## The whole task, of which you do only the item above
 {END}"
     );
     assert_eq!(text, expected);

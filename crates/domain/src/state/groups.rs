@@ -4,6 +4,7 @@
 use super::{Commit, VerifyEach};
 use crate::breaker::Breaker;
 use crate::cost::CostBasis;
+use crate::item_brief::ItemBrief;
 use crate::item_check::ItemCheck;
 use crate::limits::{DayCost, Limits, Quota, SpentToday};
 use crate::promise::PromiseWord;
@@ -72,6 +73,9 @@ pub struct RunOptions {
     /// How several workers share the plan; none for one session after another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<WorkerOptions>,
+    /// What the run of a single item was told by the run of the whole plan; none for a run with a plan of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item_brief: Option<ItemBrief>,
 }
 
 /// How several workers share a plan (`--workers`).
@@ -101,6 +105,12 @@ pub enum Deliver {
 }
 
 impl RunOptions {
+    /// True if the run ends once every item is ticked and the verify commands pass, without a promise. The run of a single
+    /// item does: its work is verified once more before it is merged.
+    pub fn ends_with_last_tick(&self) -> bool {
+        self.item_brief.is_some() && !self.strict_promise
+    }
+
     /// All commands that have to pass before completion is believed, each once.
     pub fn commands(&self) -> Vec<String> {
         let mut commands: Vec<String> = Vec::new();

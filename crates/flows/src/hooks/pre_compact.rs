@@ -72,10 +72,12 @@ fn kept(run: Option<&RunState>, handoff: &str) -> Vec<String> {
             .first()
             .map(|item| format!("The current item is \"{}\"; finished items stay finished.", one_line(item))),
     );
-    lines.push(format!(
-        "The line that ends the run, only when everything is done: {}",
-        plimsoll_domain::promise::line(&run.options.completion_promise, &run.nonce)
-    ));
+    if !run.options.ends_with_last_tick() {
+        lines.push(format!(
+            "The line that ends the run, only when everything is done: {}",
+            plimsoll_domain::promise::line(&run.options.completion_promise, &run.nonce)
+        ));
+    }
     lines
 }
 

@@ -191,12 +191,17 @@ fn after_compaction(run: &RunState, record: &SessionRecord, noted: &ItemNotes) -
         .map(|file| format!("Read {} for the facts of what was done before.\n", one_line(file)));
     let resume = if run.context_checkpoint.iteration == run.iteration { resumed(run) } else { String::new() };
     let noted = noted.section(&run.nonce);
+    let promised = if run.options.ends_with_last_tick() {
+        String::new()
+    } else {
+        let line = promise::line(&run.options.completion_promise, &run.nonce);
+        format!("The line that ends the run, only when everything is done: {line}\n")
+    };
     format!(
-        "The conversation has just been compacted. This session is iteration {} of the run \"{}\".\n{}{}Do not start over: finished items stay finished. Do exactly one item, verify it, tick it, commit, and end your turn.\nThe line that ends the run, only when everything is done: {}\n{noted}{resume}",
+        "The conversation has just been compacted. This session is iteration {} of the run \"{}\".\n{}{}Do not start over: finished items stay finished. Do exactly one item, verify it, tick it, commit, and end your turn.\n{promised}{noted}{resume}",
         run.iteration,
         one_line(&run.options.task_name),
         current_item(run),
         handoff.unwrap_or_default(),
-        promise::line(&run.options.completion_promise, &run.nonce),
     )
 }

@@ -16,8 +16,6 @@ use std::path::PathBuf;
 /// The plan as the run shows it, where git follows the plan itself: with the ticks of what is merged, with questions and the
 /// user's answers. The user's own files stay as they are until the work is merged.
 pub(super) const SHOWN: &str = ".claude/plimsoll/plan.md";
-/// How the note begins that says why earlier work was not merged.
-pub(super) const BEGUN_BEFORE: &str = "An earlier session did this item, and it was not merged";
 /// How much of a plan's name stands in that of the branch.
 const NAME: usize = 40;
 
@@ -219,7 +217,7 @@ pub(super) fn take_answers(project: &Project, table: &Table) -> Result<bool, Sto
     Ok(true)
 }
 
-/// An item as its own run's plan has it: with its notes, its questions and answers, and why earlier work was not merged.
+/// An item as its own run's plan has it: with its notes, its questions and answers.
 pub(super) fn item_plan(
     project: &Project,
     now: &Workers,
@@ -228,20 +226,12 @@ pub(super) fn item_plan(
     let row = &now.board.items[item];
     let todo = TodoList::parse(&String::from_utf8_lossy(&shown_plan(project, now)?));
     let known = todo.items.into_iter().find(|known| known.text == row.text).unwrap_or_default();
-    let mut notes = known.notes;
-    if !row.note.is_empty() {
-        notes.push(format!(
-            "{BEGUN_BEFORE}: {}. All of it is in {}",
-            row.note,
-            crate::workers::tree::REFUSED
-        ));
-    }
     let mut questions = known.questions;
     if let Some((text, answer)) = &now.works[item].answered {
         questions.retain(|known| known.text != *text);
         questions.push(Question { text: text.clone(), answers: vec![answer.clone()] });
     }
-    Ok(plimsoll_domain::todo::Item { text: row.text.clone(), done: false, notes, questions })
+    Ok(plimsoll_domain::todo::Item { text: row.text.clone(), done: false, notes: known.notes, questions })
 }
 
 #[cfg(test)]

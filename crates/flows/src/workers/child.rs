@@ -5,6 +5,7 @@ use crate::run::labels;
 use crate::workers::MERGE_REPOSITORY_VARIABLE;
 use crate::workers::ground::ITEM_PLAN;
 use crate::workers::tree::WORKER_VARIABLE;
+use plimsoll_domain::item_brief::ItemBrief;
 use plimsoll_domain::state::VerifyEach;
 use plimsoll_domain::text::{clip, clip_start, one_line};
 use plimsoll_domain::verdict::PauseKind;
@@ -12,7 +13,7 @@ use plimsoll_domain::workers::{DATABASE_VARIABLE, Used};
 use plimsoll_domain::{Exit, RunId, RunState, Status, Timestamp, Verdict};
 use plimsoll_launcher::client::{self, Client, Launch, NotStarted};
 use plimsoll_launcher::git;
-use plimsoll_store::{Project, StoreError, clock, disk, environment, ledger, state_file};
+use plimsoll_store::{Durability, Project, StoreError, clock, disk, environment, ledger, state_file};
 use std::path::{Path, PathBuf};
 
 /// How an item's run came out.
@@ -59,6 +60,10 @@ pub(super) struct Start<'a> {
     pub(super) has_spans: bool,
     /// Verify commands that must pass.
     pub(super) verify: &'a [String],
+    /// What it is told of the whole plan.
+    pub(super) brief: &'a ItemBrief,
+    /// The file in which it is told that.
+    pub(super) brief_file: &'a Path,
     /// The task, if the worktree has none of its own.
     pub(super) task: &'a Path,
     pub(super) sessions: u32,
@@ -84,6 +89,8 @@ impl Start<'_> {
     /// Starts it: it continues a run that is there and not over for good, or begins one. Answers with which of both, too.
     pub(super) fn start(&self) -> Result<(Client, bool), ChildError> {
         let program = environment::own_directory().ok_or(ChildError::NoProgram)?.join("plimsoll");
+        let brief = serde_json::to_vec(self.brief).unwrap_or_default();
+        disk::replace(self.brief_file, &brief, Durability::Lazy)?;
         let known = state_file::load(self.project, None)?;
         let goes_on = known.as_ref().is_some_and(|known| goes_on(known.lifecycle.status()));
         let arguments = if goes_on { self.resume() } else { self.begin()? };
@@ -163,6 +170,7 @@ impl Start<'_> {
             options.idle_timeout_seconds.map(|seconds| format!("--idle-timeout={seconds}s")),
             options.tool_timeout_seconds.map(|seconds| format!("--tool-timeout={seconds}s")),
             Some(format!("--client={}", self.client.display())),
+            Some(format!("--item-brief={}", self.brief_file.display())),
         ];
         arguments.extend(numbers.into_iter().flatten());
         arguments.push("--".to_owned());
@@ -299,9 +307,20 @@ pub(super) fn pause_end(until: Option<&Timestamp>, pauses: u32) -> u64 {
     u64::try_from(now.timestamp_millis()).unwrap_or_default().saturating_add(milliseconds)
 }
 
-/// Where an item's run puts out its events and its complaints.
-pub(super) fn outputs(main: &Project, run: &RunState, item: usize, epoch: u64) -> (PathBuf, PathBuf) {
+/// The files of an item's run in the folder of the whole run.
+#[derive(Debug)]
+pub(super) struct Files {
+    /// Where its events go.
+    pub(super) output: PathBuf,
+    /// Where its complaints go.
+    pub(super) errors: PathBuf,
+    /// What it is told of the whole plan.
+    pub(super) brief: PathBuf,
+}
+
+/// Returns the files of an item's run.
+pub(super) fn files(main: &Project, run: &RunState, item: usize, epoch: u64) -> Files {
     let folder = main.run_folder(&run.run_id);
-    let name = format!("worker-{:03}-{epoch}", item + 1);
-    (folder.join(format!("{name}.jsonl")), folder.join(format!("{name}.err")))
+    let file = |ending: &str| folder.join(format!("worker-{:03}-{epoch}.{ending}", item + 1));
+    Files { output: file("jsonl"), errors: file("err"), brief: file("brief.json") }
 }

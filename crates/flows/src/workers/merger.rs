@@ -4,8 +4,9 @@
 mod refusal;
 
 use crate::run::verify::verify;
-use crate::workers::board::{BEGUN_BEFORE, shown_plan, ticks};
+use crate::workers::board::{shown_plan, ticks};
 use crate::workers::ground::ITEM_PLAN;
+use crate::workers::returned;
 use crate::workers::session_notes::with_shown_notes;
 use crate::workers::shared::{BoardError, Refused, Shared, SharedBoard, look};
 use crate::workers::table::Table;
@@ -316,7 +317,7 @@ impl<'a> Merger<'a> {
                 return Ok(false);
             }
             Err(WorktreeError::Refused { why, .. }) => {
-                let back = Refusal::by_git(&why);
+                let back = Refusal::by_git(&why, [&commit, &beyond]);
                 self.send_back(&now, item, &back, None)?;
                 return Ok(false);
             }
@@ -427,7 +428,7 @@ impl<'a> Merger<'a> {
         if let Some(shared) = &self.table.shared {
             // Whoever takes it up next may be elsewhere, and begins at a commit that was made here.
             let epoch = now.board.items[item].epoch;
-            shared.target.push_refusal(item, epoch, &refusal.whole, self.give_up);
+            shared.target.push_refusal(item, epoch, &returned::render(&refusal.work), self.give_up);
             let is_pushed = |(start, _): &(CommitId, CommitId)| {
                 shared.target.push_start(item, epoch, start, self.give_up)
             };
@@ -440,9 +441,13 @@ impl<'a> Merger<'a> {
                 beyond: start.clone().map_or(String::new(), |(_, beyond)| beyond.into()),
             };
             self.ask(shared, |board| board.refuse(&refused))?;
-        } else if let Some((start, _)) = &start {
-            // The item's next worktree begins there.
-            self.merge_repository().own().give(start)?;
+        } else {
+            if let Some((start, _)) = &start {
+                // The item's next worktree begins there.
+                self.merge_repository().own().give(start)?;
+            }
+            // Before the record: whoever takes the item up next looks here.
+            returned::keep(self.trees.main_project(), self.run, item, &refusal.work)?;
         }
         let (start, beyond) = start.map(|(start, beyond)| (start.into(), beyond.into())).unwrap_or_default();
         let is_set_aside = self.table.change(|workers| {
@@ -451,12 +456,6 @@ impl<'a> Merger<'a> {
             (workers.works[item].start, workers.works[item].beyond) = (start, beyond);
             matches!(workers.board.items[item].stage, Stage::Aside { .. })
         })?;
-        if self.table.shared.is_none() {
-            // After the record: without the file the note alone says why.
-            let project = self.trees.project(&self.trees.of_item(item));
-            let path = project.root().join(crate::workers::tree::REFUSED);
-            let _ = disk::replace(&path, refusal.whole.as_bytes(), Durability::Lazy);
-        }
         let (item, reason) = (now.board.items[item].text.clone(), refusal.reason.clone());
         let _ = self.news.send(JournalEvent::SentBack(SentBack { item, reason, is_set_aside }));
         Ok(())
@@ -467,8 +466,7 @@ impl<'a> Merger<'a> {
 pub(super) fn notes(trees: &Trees, item: usize) -> Vec<String> {
     let project = trees.project(&trees.of_item(item));
     let plan = disk::read_text(&project.root().join(ITEM_PLAN)).ok().flatten().unwrap_or_default();
-    let known = TodoList::parse(&plan).items.into_iter().flat_map(|known| known.notes);
-    let notes = known.filter(|note| !note.starts_with(BEGUN_BEFORE));
+    let notes = TodoList::parse(&plan).items.into_iter().flat_map(|known| known.notes);
     // They are committed.
     notes.map(|note| plimsoll_secrets::without(&note)).collect()
 }

@@ -4,7 +4,7 @@
 //! A copy is read whenever an item's run has ended, before anything is done with its worktree, and before the worktree is removed.
 //! The shown plan is written first, and what it has is not written again: a kill in between loses and repeats nothing.
 
-use crate::workers::board::{BEGUN_BEFORE, shown_path, shown_plan};
+use crate::workers::board::{shown_path, shown_plan};
 use crate::workers::ground::ITEM_PLAN;
 use crate::workers::tree::Trees;
 use plimsoll_domain::added_notes::{AddedNote, added_notes};
@@ -48,7 +48,6 @@ pub(super) fn carry_notes(
     let own_copy = own_copy.map(|copy| copies.without_own_state(&copy));
     let items: Vec<&str> = copies.items().collect();
     added.extend(added_notes(&text, &own_copy.unwrap_or_default(), &text, &items, copies.own()));
-    added.retain(|note| !note.text.starts_with(BEGUN_BEFORE));
     add_to(&shown_path(project, now), &shown, &added, copies.own())
 }
 

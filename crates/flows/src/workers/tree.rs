@@ -7,6 +7,8 @@ use crate::workers::ground::{Ground, ITEM_PLAN};
 use plimsoll_domain::RunState;
 use plimsoll_domain::TodoList;
 use plimsoll_domain::git_names::{BranchName, CommitId};
+use plimsoll_domain::item_brief::ReturnedWork;
+use plimsoll_domain::prompt::RETURNED_FILE;
 use plimsoll_domain::todo::Item;
 use plimsoll_launcher::git::AllowedPrograms;
 use plimsoll_launcher::merge_repository::MergeRepository;
@@ -18,8 +20,6 @@ use plimsoll_store::{Durability, Project, StoreError, disk, layout, ledger};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Why earlier work on the item was not merged, whole: what its notes have no room for.
-pub(super) const REFUSED: &str = ".claude/plimsoll/worker/refused.md";
 /// Names a worker to what it starts, such as a server that needs a port of its own.
 pub(super) const WORKER_VARIABLE: &str = "PLIMSOLL_WORKER";
 /// Dependencies may have to be fetched and built.
@@ -86,8 +86,8 @@ pub(super) struct Wanted {
     pub(super) plan: Item,
     /// True where the item's run goes on with the plan that it has.
     pub(super) keeps_plan: bool,
-    /// Why earlier work was not merged, whole, where that comes from elsewhere.
-    pub(super) refusal: Option<String>,
+    /// Why earlier work was sent back.
+    pub(super) returned: Option<ReturnedWork>,
 }
 
 /// The folder of a run's worktrees; none without a home.
@@ -176,8 +176,10 @@ impl Trees {
         let project = self.project(&tree);
         self.copy_files(&project)?;
         self.write_plan(wanted)?;
-        if let Some(refusal) = &wanted.refusal {
-            disk::replace(&project.root().join(REFUSED), refusal.as_bytes(), Durability::Lazy)?;
+        let returned = project.root().join(RETURNED_FILE);
+        match &wanted.returned {
+            Some(work) => disk::replace(&returned, work.render().as_bytes(), Durability::Lazy)?,
+            None => disk::remove(&returned)?,
         }
         if !is_there {
             self.set_up(&project, wanted.worker, give_up)?;

@@ -6,6 +6,7 @@ use crate::install::git_exclude::exclude_run_files;
 use crate::memory;
 use crate::run::prompt::{self, PromptError};
 use crate::run::{backup, branch};
+use plimsoll_domain::item_brief::ItemBrief;
 use plimsoll_domain::item_check::{self, ItemCheck};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, RunBegun};
 use plimsoll_domain::limits::Limits;
@@ -70,6 +71,8 @@ pub struct NewRun {
     pub notify: Vec<String>,
     /// How several workers share the plan; none for one session after another.
     pub workers: Option<WorkerOptions>,
+    /// What the run of a single item is told of the whole plan; none for a run with a plan of its own.
+    pub item_brief: Option<ItemBrief>,
 }
 
 /// Creates a run and writes its first files.
@@ -338,6 +341,7 @@ pub(super) fn state(
             tool_timeout_seconds: new.tool_timeout_seconds,
             notify: new.notify.clone(),
             workers: new.workers.clone(),
+            item_brief: new.item_brief.clone(),
         },
         at_start: AtStart { started_at: clock::stamp(clock::now()), ..AtStart::default() },
         items: Items {

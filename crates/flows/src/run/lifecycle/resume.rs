@@ -5,6 +5,7 @@ use super::create::refuse_review;
 use super::newest::{copy, nameless, newest_run_id};
 use super::{StartError, orphan, records};
 use crate::run::{branch, finish};
+use plimsoll_domain::item_brief::ItemBrief;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, RunBegun};
 use plimsoll_domain::limits::Limits;
 use plimsoll_domain::state::{Commit, Phase, RunOptions, VerifyEach};
@@ -55,6 +56,8 @@ pub struct Changes {
     pub reset_breaker: bool,
     /// So many workers at once, in a run that has some.
     pub workers: Option<usize>,
+    /// What the run of a single item is told of the whole plan.
+    pub item_brief: Option<ItemBrief>,
 }
 
 /// What `--resume` finds.
@@ -162,6 +165,7 @@ fn change(state: &mut RunState, changes: &Changes) {
     if let (Some(workers), Some(count)) = (&mut state.options.workers, changes.workers) {
         workers.count = count;
     }
+    state.options.item_brief = changes.item_brief.clone().or(state.options.item_brief.take());
     if changes.reset_breaker {
         plimsoll_policy::breaker::reset(state);
     }

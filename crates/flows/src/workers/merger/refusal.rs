@@ -1,8 +1,9 @@
-//! Why an item goes back to its branch: in a line for its notes, and whole in a file that its next session reads.
+//! Why an item goes back to its branch: in a line for people, and whole for its next session.
 
 use super::NOTE;
 use plimsoll_domain::board::Stage;
 use plimsoll_domain::git_names::CommitId;
+use plimsoll_domain::item_brief::{ReturnReason, ReturnedWork};
 use plimsoll_domain::text::{clip, clip_middle, one_line};
 use plimsoll_domain::workers::Workers;
 use plimsoll_launcher::merge_repository::MergeRepository;
@@ -13,26 +14,38 @@ const DIFFERENCE: usize = 60_000;
 /// Why, in both forms.
 pub(super) struct Refusal {
     pub(super) reason: String,
-    pub(super) whole: String,
+    pub(super) work: ReturnedWork,
 }
 
 impl Refusal {
     /// Git or a hook refuses, and there is no conflict.
-    pub(super) fn by_git(why: &str) -> Refusal {
-        Refusal { reason: format!("git refuses: {}", clip(&one_line(why), NOTE)), whole: why.to_owned() }
+    pub(super) fn by_git(why: &str, [end, beyond]: [&CommitId; 2]) -> Refusal {
+        let work = ReturnedWork {
+            reason: ReturnReason::RefusedByGit,
+            base: beyond.to_string(),
+            end: end.to_string(),
+            output: why.to_owned(),
+            ..ReturnedWork::default()
+        };
+        Refusal { reason: format!("git refuses: {}", clip(&one_line(why), NOTE)), work }
     }
 
     /// Put together with what others have merged, a verify command fails.
     pub(super) fn red(repository: &MergeRepository, tip: &CommitId, end: &CommitId, output: &str) -> Refusal {
-        let work = repository.difference(tip, end, &[], DIFFERENCE);
+        let work = ReturnedWork {
+            reason: ReturnReason::FailedCheck,
+            base: tip.to_string(),
+            end: end.to_string(),
+            output: output.to_owned(),
+            own_diff: repository.difference(tip, end, &[], DIFFERENCE),
+            ..ReturnedWork::default()
+        };
         Refusal {
             reason: format!(
                 "with what others have merged meanwhile, {}",
                 clip_middle(&one_line(output), NOTE)
             ),
-            whole: format!(
-                "# Why this work was not merged\n\nPut together with what others have merged meanwhile, it fails:\n\n{output}\n\nThis worktree has both. Repair it here.\n\n## The work on this item\n\n{work}\n"
-            ),
+            work,
         }
     }
 
@@ -51,17 +64,21 @@ impl Refusal {
             (None, Stage::Offered { commit }) if commit != end.as_str() => end.to_string(),
             _ => now.branch(item, now.board.items[item].epoch),
         };
-        let ours = repository.difference(beyond, end, &[], DIFFERENCE);
-        let theirs = repository.difference(beyond, onto, files, DIFFERENCE);
-        let files = files.join(", ");
-        let named = clip(&one_line(&files), NOTE / 2);
+        let named = clip(&one_line(&files.join(", ")), NOTE / 2);
+        let work = ReturnedWork {
+            reason: ReturnReason::Conflict,
+            base: beyond.to_string(),
+            end: branch.clone(),
+            files: files.to_vec(),
+            output: words.to_owned(),
+            own_diff: repository.difference(beyond, end, &[], DIFFERENCE),
+            merged_diff: repository.difference(beyond, onto, files, DIFFERENCE),
+        };
         Refusal {
             reason: format!(
                 "it does not fit onto what others have merged meanwhile (conflict in {named}); its commits are {beyond}..{branch}"
             ),
-            whole: format!(
-                "# Why this work was not merged\n\nIt conflicts with what has been merged meanwhile, in: {files}\n\nThis worktree begins at what has been merged. The earlier work on the item is {branch} (`git log -p {beyond}..{branch}`). Bring it over so that nothing of either side is lost.\n\n## What git said\n\n{words}\n\n## The earlier work on this item\n\n{ours}\n\n## What others have merged since it began, in these files\n\n{theirs}\n"
-            ),
+            work,
         }
     }
 }

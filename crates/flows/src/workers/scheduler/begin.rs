@@ -5,6 +5,7 @@ use super::{Closing, STAGGER, Scheduler, followed};
 use crate::run::day;
 use crate::workers::board::item_plan;
 use crate::workers::child::{self, Start};
+use crate::workers::returned;
 use crate::workers::session_notes::carry_notes;
 use crate::workers::shared::{Reserved, Shared, SharedItem, UsedUp, WorkerNews, is_leased_by};
 use crate::workers::slot::{Slot, Stage};
@@ -12,9 +13,10 @@ use crate::workers::table::Table;
 use crate::workers::tree::{TreeError, Wanted};
 use crate::workers::{WorkersError, task_path};
 use plimsoll_domain::Status;
+use plimsoll_domain::item_brief::{ItemBrief, ReturnReason, ReturnedWork};
 use plimsoll_domain::journal::{JournalEvent, SentBack, WorkerBegan};
 use plimsoll_domain::text::counted;
-use plimsoll_domain::workers::ItemOutcome;
+use plimsoll_domain::workers::{ItemOutcome, Workers};
 use plimsoll_launcher::process::Identity;
 use plimsoll_launcher::worktree;
 use plimsoll_policy::workers::{Claim, Outlook, claim, fail, outlook, renew};
@@ -53,7 +55,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             begins_at: now.works[item].start_commit().and_then(Result::ok),
             plan: item_plan(self.project, &now, item)?,
             keeps_plan: child::keeps_plan(&self.trees.project(&self.trees.of_item(item))),
-            refusal: None,
+            returned: self.returned(&now, item),
         };
         // No session is at work yet: the first Ctrl-C is enough.
         let (trees, table) = (self.trees, self.table);
@@ -65,6 +67,17 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         });
         slot.stage = Stage::Preparing(handle);
         Ok(slot)
+    }
+
+    /// Why the last work on an item was sent back, as it is known here.
+    fn returned(&self, now: &Workers, item: usize) -> Option<ReturnedWork> {
+        match &self.table.shared {
+            None => returned::load(self.project, self.run, now, item),
+            Some(shared) => {
+                let pushed = shared.target.refusal(item).as_deref().and_then(returned::parse);
+                pushed.or_else(|| returned::from_note(&now.board.items[item].note))
+            }
+        }
     }
 
     /// The state says that the pause is over, as soon as a worker begins.
@@ -100,7 +113,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         };
         self.end_pause()?;
         let project = self.trees.project(&self.trees.of_item(item));
-        let (output, errors) = child::outputs(self.project, self.run, item, epoch);
+        let files = child::files(self.project, self.run, item, epoch);
         let task = task_path(self.project, self.run).unwrap_or_default();
         let start = Start {
             run: self.run,
@@ -113,13 +126,15 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             attempt: epoch,
             has_spans: self.options.has_spans,
             verify: &now.passed,
+            brief: &self.brief(&now, item),
+            brief_file: &files.brief,
             task: &task,
             // Of its present run all counts, also what that had used in an earlier attempt.
             sessions: sessions.saturating_add(now.works[item].counted.sessions),
             cost_usd: cost_usd.map(|most| most + now.works[item].counted.cost_usd),
             tokens: tokens.map(|most| most.saturating_add(now.works[item].counted.tokens)),
-            output: &output,
-            errors: &errors,
+            output: &files.output,
+            errors: &files.errors,
         };
         // Before the process: a kill of both would leave a state that another attempt has brought to its end.
         let earlier_run = child::earlier_run(&project)?;
@@ -131,6 +146,19 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         };
         self.write_down(&slot, client.identity(), cost_usd, goes_on)?;
         Ok(Some(Slot { stage: Stage::AtWork(client), asked: 0, ..slot }))
+    }
+
+    /// What an item's run is told of the whole plan.
+    fn brief(&self, now: &Workers, item: usize) -> ItemBrief {
+        let verify = &self.run.options.verify;
+        let failing = verify.iter().filter(|command| !now.passed.contains(command));
+        ItemBrief {
+            plan: now.plan.clone(),
+            worker_count: self.count(),
+            verify: verify.clone(),
+            failing: failing.cloned().collect(),
+            returned: self.returned(now, item).map(|work| work.clipped()),
+        }
     }
 
     /// The process of an item's run, by which a later one finds it.
@@ -166,6 +194,15 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         let is_ours = self.trees.is_ours(&tree);
         let earlier = self.table.now().works[item].earlier_run.clone();
         let head = is_ours.then(|| followed::keep_work(&self.trees.project(&tree), &earlier)).flatten();
+        let work = ReturnedWork {
+            reason: ReturnReason::Unfinished,
+            base: self.table.now().works[item].beyond.clone(),
+            end: head.clone().unwrap_or_default(),
+            output: reason.to_owned(),
+            ..ReturnedWork::default()
+        };
+        // Before the record: whoever takes the item up next looks here.
+        returned::keep(self.project, self.run, item, &work)?;
         let is_set_aside = self.table.change(|workers| {
             let _ = fail(&mut workers.board, slot.claim, reason);
             workers.works[item].pid = None;
@@ -329,7 +366,9 @@ fn brought(
         })?;
     }
     wanted.plan.notes.extend(shared.target.notes(wanted.item));
-    wanted.refusal = shared.target.refusal(wanted.item);
+    if let Some(work) = shared.target.refusal(wanted.item).as_deref().and_then(returned::parse) {
+        wanted.returned = Some(work);
+    }
     Ok(wanted)
 }
 

@@ -56,7 +56,7 @@ impl<'scope> Scheduler<'scope, '_> {
         carry_notes(self.project, &self.table.now(), self.trees, item)?;
         let project = self.trees.project(&tree);
         let epoch = slot.claim.epoch;
-        let (_, errors) = child::outputs(self.project, self.run, item, epoch);
+        let errors = child::files(self.project, self.run, item, epoch).errors;
         let earlier = self.table.now().works[item].earlier_run.clone();
         let outcome = child::outcome(&project, &earlier, exit, &errors);
         let used = child::used(&project, &earlier);
