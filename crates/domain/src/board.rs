@@ -30,6 +30,12 @@ pub struct BoardItem {
     pub needs: Vec<usize>,
     /// The paths that it says it touches.
     pub areas: Vec<String>,
+    /// The files in which its work conflicted with what was merged: it touches these, too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<String>,
+    /// The files that its work changes, once the merger has looked at that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<String>,
     /// How far it is.
     pub stage: Stage,
     /// One more with each claim: what an earlier worker still does counts for nothing.

@@ -137,6 +137,9 @@ pub(crate) fn item(row: &Row) -> Result<Placed, postgres::Error> {
         text: text("text")?,
         needs: needs.into_iter().map(place).collect(),
         areas: row.try_get("areas")?,
+        // Only on a board of one machine.
+        conflicts: Vec::new(),
+        writes: Vec::new(),
         stage,
         epoch: moment(row.try_get("epoch")?),
         tries: u32::try_from(row.try_get::<_, i32>("tries")?).unwrap_or_default(),

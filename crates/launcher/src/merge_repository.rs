@@ -178,6 +178,23 @@ impl MergeRepository {
         self.head()
     }
 
+    /// Adds one file as it is in the working tree to the commit that is checked out, with another message; returns the new end.
+    pub fn amend_with_file(&self, file: &RepoPath, message: &str) -> Result<CommitId, WorktreeError> {
+        let file = file.pathspec();
+        let arguments =
+            ["commit", "--quiet", "--amend", "--cleanup=whitespace", "-m", message, "--only", "--", &file];
+        self.run("commit", &arguments)?;
+        self.head()
+    }
+
+    /// Returns the files that differ between two commits.
+    pub fn changed_files(&self, from: &CommitId, to: &CommitId) -> Vec<String> {
+        let question = ["diff", "--name-only", "-z", "--no-renames", from.as_str(), to.as_str(), "--"];
+        let listed = self.read(&question).stdout;
+        let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+    }
+
     /// The message of the commit that is checked out.
     pub fn message(&self) -> String {
         git::text(&self.read(&[

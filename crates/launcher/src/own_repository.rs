@@ -238,10 +238,15 @@ impl OwnRepository {
     /// Whether every change of a commit is on the target too, apart from these files: by its commits, or by others that change the
     /// same.
     pub fn is_all_on(&self, target: &str, commit: &CommitId, files: &[RepoPath]) -> bool {
-        let base = CommitId::parse(&git::text(&self.ask(&["merge-base", target, commit.as_str()])));
-        let copied = base.ok().and_then(|base| self.without_files(&base, commit, files).ok());
-        let Some(commit) = copied else { return false };
-        let answer = self.ask(&["cherry", target, commit.as_str()]);
+        let parse = |question: &[&str]| CommitId::parse(&git::text(&self.ask(question))).ok();
+        let target = parse(&["rev-parse", "--verify", "--quiet", &format!("{target}^{{commit}}")]);
+        let base = parse(&["merge-base", target.as_ref().map_or("", CommitId::as_str), commit.as_str()]);
+        // A commit of the target may have a tick of the plan beside its work, so both sides are compared without these files.
+        let without = |end: &CommitId| self.without_files(base.as_ref()?, end, files).ok();
+        let Some((target, commit)) = target.as_ref().and_then(without).zip(without(commit)) else {
+            return false;
+        };
+        let answer = self.ask(&["cherry", target.as_str(), commit.as_str()]);
         answer.succeeded()
             && !String::from_utf8_lossy(&answer.stdout).lines().any(|line| line.starts_with('+'))
     }

@@ -66,12 +66,63 @@ fn first_free(board: &Board, now: Moment) -> Option<usize> {
     if now < board.paused_until {
         return None;
     }
+    let contested = contested_files(board);
     let is_free = |row: &BoardItem| {
         is_open(row, now)
             && row.needs.iter().all(|need| is_merged(board, *need))
             && !taken(board, now).any(|(_, other)| overlap(&row.areas, &other.areas))
+            && !will_write_again(board, now).any(|other| {
+                overlap(&conflicting_files(row, &contested), &conflicting_files(other, &contested))
+            })
     };
     board.items.iter().position(is_free)
+}
+
+/// The items on which somebody works, and those whose work is about to be merged: who began beside one of them in a file in
+/// which work conflicts would conflict, too. What waits for an item that was sent back is not among them, because that item
+/// has to begin.
+fn will_write_again(board: &Board, now: Moment) -> impl Iterator<Item = &BoardItem> {
+    let will_write = move |(place, row): &(usize, &BoardItem)| match &row.stage {
+        Stage::Leased { lease } => lease.holds(now),
+        Stage::Offered { .. } => !waits_for_retry(board, *place),
+        Stage::Open | Stage::Merged | Stage::Aside { .. } => false,
+    };
+    board.items.iter().enumerate().filter(will_write).map(|(_, row)| row)
+}
+
+/// Returns the files in which the work on an item conflicted, and those of the contested files that it writes: all of them
+/// as long as its work is unknown.
+fn conflicting_files(row: &BoardItem, contested: &[String]) -> Vec<String> {
+    let writes = |file: &&String| row.writes.is_empty() || row.writes.contains(file);
+    row.conflicts.iter().chain(contested.iter().filter(writes)).cloned().collect()
+}
+
+/// Returns the files in which work conflicted and that most of the items write whose work is known, such as a changelog. An
+/// item that has not begun will probably write them, too. A file that only a few items write stops nobody else.
+fn contested_files(board: &Board) -> Vec<String> {
+    let known = board.items.iter().filter(|row| !row.writes.is_empty()).count();
+    let is_written_by_most = |file: &&String| {
+        let writers = board.items.iter().filter(|row| row.writes.contains(file)).count();
+        writers >= 2 && 2 * writers >= known
+    };
+    let mut files: Vec<String> =
+        board.items.iter().flat_map(|row| &row.conflicts).filter(is_written_by_most).cloned().collect();
+    files.sort_unstable();
+    files.dedup();
+    files
+}
+
+/// True for offered work that changes a file in which the work of another item conflicted, until that item's next attempt is
+/// merged: landed before, it would make that attempt conflict again. Who was sent back for the same file goes first.
+fn waits_for_retry(board: &Board, item: usize) -> bool {
+    let row = &board.items[item];
+    let is_retried = |(place, other): (usize, &BoardItem)| {
+        place != item
+            && matches!(other.stage, Stage::Open | Stage::Leased { .. })
+            && overlap(&other.conflicts, &row.writes)
+            && !overlap(&other.conflicts, &row.conflicts)
+    };
+    matches!(row.stage, Stage::Offered { .. }) && board.items.iter().enumerate().any(is_retried)
 }
 
 /// The items that somebody works on.
@@ -198,6 +249,18 @@ pub fn offered(board: &Board) -> Vec<usize> {
     (0..board.items.len()).filter(|place| is_offered(&board.items[*place])).collect()
 }
 
+/// Returns what can be merged now: what is offered, without what waits until an item that was sent back is merged.
+pub fn mergeable(board: &Board) -> Vec<usize> {
+    offered(board).into_iter().filter(|item| !waits_for_retry(board, *item)).collect()
+}
+
+/// Records which files the work on an offered item changes.
+pub fn note_writes(board: &mut Board, item: usize, files: &[String]) {
+    if let Some(row) = board.items.get_mut(item).filter(|row| matches!(row.stage, Stage::Offered { .. })) {
+        row.writes = files.to_vec();
+    }
+}
+
 /// Writes down the commit by which an offered item is about to land. Only then may the target move.
 pub fn land(board: &mut Board, merger: u64, item: usize, commit: &str) -> Result<(), Fenced> {
     let row = landing(board, merger, item)?;
@@ -219,6 +282,26 @@ pub fn refuse(board: &mut Board, merger: u64, item: usize, note: &str) -> Result
     row.tries += 1;
     row.note = note.to_owned();
     row.stage = if row.tries < TRIES { Stage::Open } else { Stage::Aside { reason: Aside::Tries } };
+    Ok(())
+}
+
+/// Gives an offered item back whose work conflicts in these files with what was merged since it began. That is nobody's fault
+/// and costs no try: each such conflict needs something that was merged, so there are no more of them than items.
+pub fn send_back_conflict(
+    board: &mut Board,
+    merger: u64,
+    item: usize,
+    note: &str,
+    files: &[String],
+) -> Result<(), Fenced> {
+    let row = landing(board, merger, item)?;
+    row.note = note.to_owned();
+    row.stage = Stage::Open;
+    for file in files {
+        if !row.conflicts.contains(file) {
+            row.conflicts.push(file.clone());
+        }
+    }
     Ok(())
 }
 
@@ -314,6 +397,156 @@ mod tests {
                 std::iter::from_fn(|| claim(&mut board, "w", 0)).map(|one| one.item).collect();
             assert_eq!(got, claimed, "{items:?}");
         }
+    }
+
+    /// A board after its first four items were worked on at once: the first is merged, the others conflicted in this file.
+    fn after_conflicts(items: usize, writers: usize) -> Board {
+        let texts: Vec<String> = (0..items).map(|number| format!("item {number}")).collect();
+        let mut board = plan(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+        let merger = become_merger(&mut board, "m", 0).expect("nobody else");
+        for item in 0..4 {
+            let taken = claim(&mut board, "w", 0).expect("an item");
+            offer(&mut board, taken, "c").expect("mine");
+            let file = if item < writers { "CHANGELOG.md".to_owned() } else { format!("src/{item}.rs") };
+            note_writes(&mut board, item, &[file]);
+        }
+        board.items[0].stage = Stage::Merged;
+        for item in 1..4 {
+            if item < writers {
+                let files = ["CHANGELOG.md".to_owned()];
+                send_back_conflict(&mut board, merger, item, "conflict", &files).expect("offered");
+            } else {
+                board.items[item].stage = Stage::Merged;
+            }
+        }
+        board
+    }
+
+    #[test]
+    fn items_that_write_the_same_file_are_worked_on_one_after_the_other() {
+        let mut board = after_conflicts(12, 4);
+        let mut sessions = 4;
+        let merger = become_merger(&mut board, "m", 0).expect("it goes on");
+        while let Some(taken) = claim(&mut board, "w", 0) {
+            sessions += 1;
+            assert_eq!(claim(&mut board, "other", 0), None, "one at a time: {board:?}");
+            offer(&mut board, taken, "c").expect("mine");
+            assert_eq!(claim(&mut board, "other", 0), None, "not before the work is merged");
+            note_writes(&mut board, taken.item, &["CHANGELOG.md".to_owned()]);
+            assert_eq!(claim(&mut board, "other", 0), None, "also once it is known to write the file");
+            assert_eq!(mergeable(&board), [taken.item]);
+            land(&mut board, merger, taken.item, "l").expect("offered");
+            board.items[taken.item].stage = Stage::Merged;
+        }
+        assert_eq!((outlook(&board, 0), sessions), (Outlook::Done, 15));
+        assert!(board.items.iter().all(|row| row.tries == 0));
+    }
+
+    #[test]
+    fn a_conflict_between_two_items_stops_nobody_else() {
+        // Two of four wrote the file, so it may be one that everybody writes; of five it is not.
+        let mut board = after_conflicts(8, 2);
+        board.items.push(BoardItem {
+            writes: vec!["src/9.rs".into()],
+            stage: Stage::Merged,
+            ..BoardItem::default()
+        });
+        let claimed: Vec<usize> =
+            std::iter::from_fn(|| claim(&mut board, "w", 0)).map(|taken| taken.item).collect();
+        assert_eq!(claimed, [1, 4, 5, 6, 7]);
+    }
+
+    /// Whatever conflicts with what, everything is merged in the end: nothing waits for something that waits for it.
+    #[test]
+    fn no_order_of_conflicts_brings_the_work_to_a_halt() {
+        for seed in 0..400_u64 {
+            let mut random = seed * 2 + 1;
+            let mut next = move |below: usize| {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                usize::try_from(random >> 33).expect("31 bits") % below
+            };
+            let count = 2 + next(9);
+            let texts: Vec<String> = (0..count).map(|number| format!("item {number}")).collect();
+            let mut board = plan(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+            let merger = become_merger(&mut board, "m", 0).expect("nobody else");
+            // Each item writes one or two of three files, always the same.
+            let files: Vec<Vec<String>> =
+                (0..count).map(|_| (0..=next(2)).map(|_| format!("{}.rs", next(3))).collect()).collect();
+            let (mut landed, mut began): (Vec<usize>, Vec<usize>) = (Vec::new(), vec![0; count]);
+            let (mut at_work, mut sessions) = (Vec::new(), 0);
+            while outlook(&board, 0) != Outlook::Done {
+                let can_merge = mergeable(&board);
+                let can_claim = at_work.len() < 4 && outlook(&board, 0) == Outlook::Free;
+                assert!(can_claim || !can_merge.is_empty() || !at_work.is_empty(), "seed {seed}: {board:?}");
+                match next(3) {
+                    0 if can_claim => {
+                        let taken = claim(&mut board, "w", 0).expect("an item is free");
+                        began[taken.item] = landed.len();
+                        at_work.push(taken);
+                        sessions += 1;
+                    }
+                    1 if !at_work.is_empty() => {
+                        let taken = at_work.remove(next(at_work.len()));
+                        offer(&mut board, taken, "c").expect("mine");
+                    }
+                    2 if !can_merge.is_empty() => {
+                        let item = can_merge[next(can_merge.len())];
+                        note_writes(&mut board, item, &files[item]);
+                        let since = &landed[began[item]..];
+                        let conflicts: Vec<String> = files[item]
+                            .iter()
+                            .filter(|file| since.iter().any(|other: &usize| files[*other].contains(file)))
+                            .cloned()
+                            .collect();
+                        if !mergeable(&board).contains(&item) {
+                            continue;
+                        }
+                        if conflicts.is_empty() {
+                            board.items[item].stage = Stage::Merged;
+                            landed.push(item);
+                        } else {
+                            send_back_conflict(&mut board, merger, item, "no", &conflicts).expect("offered");
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            // Without areas each of the others could come back once for every item that is merged before it.
+            assert!(sessions <= 3 * count, "seed {seed}: {sessions} sessions for {count} items");
+        }
+    }
+
+    #[test]
+    fn what_writes_a_contested_file_is_merged_after_the_item_that_was_sent_back() {
+        let mut board = plan(&["a", "b", "c", "d"]);
+        let merger = become_merger(&mut board, "m", 0).expect("nobody else");
+        for item in 0..3 {
+            let taken = claim(&mut board, "w", 0).expect("an item");
+            offer(&mut board, taken, "c").expect("mine");
+            note_writes(&mut board, item, &[if item == 2 { "b.rs" } else { "a.rs" }.to_owned()]);
+        }
+        send_back_conflict(&mut board, merger, 0, "conflict", &["a.rs".to_owned()]).expect("offered");
+        assert_eq!((mergeable(&board), offered(&board)), (vec![2], vec![1, 2]));
+        // What waits for it does not stop it.
+        let retry = claim(&mut board, "w", 0).expect("the item that was sent back");
+        assert_eq!(retry.item, 0);
+        assert_eq!(mergeable(&board), [2], "also while somebody works on it");
+        offer(&mut board, retry, "c2").expect("mine");
+        assert_eq!(mergeable(&board), [0, 1, 2]);
+        // The user's answer may take a night.
+        let mut asked = board.clone();
+        asked.items[0].stage = Stage::Aside { reason: Aside::Question("which?".into()) };
+        assert_eq!(mergeable(&asked), [1, 2]);
+        // Two that were sent back for the same file do not wait for each other.
+        send_back_conflict(&mut board, merger, 1, "conflict", &["a.rs".to_owned()]).expect("offered");
+        assert_eq!(mergeable(&board), [0, 2]);
+        assert_eq!(
+            claim(&mut board, "w", 0),
+            None,
+            "b waits until a is merged, and d will probably write it, too"
+        );
+        assert_eq!(send_back_conflict(&mut board, merger + 1, 0, "late", &[]), Err(Fenced));
     }
 
     #[test]

@@ -273,7 +273,7 @@ fn an_adopted_run_goes_to_its_end_in_the_shell_loop() {
 
     let first = model.main_requests()[0].text();
     for words in [
-        "You are session 6 of at most 50",
+        "You are session 6 of an unattended run",
         "completed token validation",
         "src/auth/oauth.ts",
         "Convert all test files",

@@ -53,4 +53,5 @@ mod ticks;
 mod verify_sandbox;
 mod watch;
 mod wip;
+mod worker_sessions;
 mod workers;

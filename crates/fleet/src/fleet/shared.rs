@@ -200,7 +200,10 @@ impl Fleet {
             Rows::PlanAnd(refused.item),
             |part, _| {
                 let item = part.place_of(refused.item);
-                workers::refuse(&mut part.board, refused.merger, item, &note)
+                match refused.conflicts.as_slice() {
+                    [] => workers::refuse(&mut part.board, refused.merger, item, &note),
+                    files => workers::send_back_conflict(&mut part.board, refused.merger, item, &note, files),
+                }
             },
             |transaction| {
                 let parameters: [Parameter<'_>; 4] =

@@ -26,7 +26,9 @@ use plimsoll_launcher::remote_repository::RemoteError;
 use plimsoll_launcher::worktree::{self, Rebased, WorktreeError};
 use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_policy::workers::queue::{self, Bench};
-use plimsoll_policy::workers::{become_merger, land, offered, refuse, settle};
+use plimsoll_policy::workers::{
+    become_merger, land, mergeable, note_writes, offered, refuse, send_back_conflict, settle,
+};
 use plimsoll_store::{Durability, Project, StoreError, clock, disk, receipts, records};
 use refusal::Refusal;
 use std::sync::mpsc::Sender;
@@ -84,6 +86,8 @@ pub(super) struct Merger<'a> {
     pub(super) settings: &'a Settings,
     pub(super) give_up: &'a (dyn Fn() -> bool + Sync),
     pub(super) news: Sender<JournalEvent>,
+    /// True to merge also what waits until an item that was sent back is merged.
+    takes_all: bool,
     epoch: u64,
     tip: CommitId,
     /// The end of what was stacked last.
@@ -108,6 +112,7 @@ impl<'a> Merger<'a> {
         settings: &'a Settings,
         give_up: &'a (dyn Fn() -> bool + Sync),
         news: Sender<JournalEvent>,
+        takes_all: bool,
     ) -> Merger<'a> {
         let (tip, end) = (trees.ground.commit.clone(), trees.ground.commit.clone());
         Merger {
@@ -117,6 +122,7 @@ impl<'a> Merger<'a> {
             settings,
             give_up,
             news,
+            takes_all,
             epoch: 0,
             tip,
             end,
@@ -129,8 +135,14 @@ impl<'a> Merger<'a> {
     pub(super) fn merge(&mut self) -> Result<(), MergeError> {
         let Some(epoch) = self.become_merger()? else { return Ok(()) };
         self.epoch = epoch;
-        let items = offered(&self.table.now().board);
+        let items = self.waiting();
         queue::merge(self, &items)
+    }
+
+    /// What is to be merged now. At the end of a run nothing waits for another item's next attempt.
+    fn waiting(&self) -> Vec<usize> {
+        let board = &self.table.now().board;
+        if self.takes_all { offered(board) } else { mergeable(board) }
     }
 
     fn become_merger(&self) -> Result<Option<u64>, MergeError> {
@@ -292,6 +304,13 @@ impl<'a> Merger<'a> {
         // The user's plan is changed by the merger alone, and the plan of the item's own run is in no commit.
         let files = self.trees.plan_files.all();
         let work = taken.and_then(|()| repository.own().without_files(&beyond, &commit, &files));
+        if let Ok(work) = &work {
+            let written = repository.changed_files(&beyond, work);
+            self.table.change(|workers| note_writes(&mut workers.board, item, &written))?;
+        }
+        if !self.takes_all && !mergeable(&self.table.now().board).contains(&item) {
+            return Ok(false);
+        }
         let rebased = work.clone().map_err(WorktreeError::from);
         let rebased = rebased.and_then(|work| repository.rebase(&work, &beyond, &self.end));
         let bare = match rebased {
@@ -308,12 +327,9 @@ impl<'a> Merger<'a> {
                 let is_here =
                     |work: &CommitId| self.table.shared.is_some() || repository.own().give(work).is_ok();
                 let work = work.ok().filter(is_here).unwrap_or(commit);
-                self.send_back(
-                    &now,
-                    item,
-                    &Refusal::conflict(repository, &now, item, [&work, &beyond, &self.end], &files, &words),
-                    None,
-                )?;
+                let back =
+                    Refusal::conflict(repository, &now, item, [&work, &beyond, &self.end], &files, &words);
+                self.send_back(&now, item, &back, None)?;
                 return Ok(false);
             }
             Err(WorktreeError::Refused { why, .. }) => {
@@ -323,7 +339,7 @@ impl<'a> Merger<'a> {
             }
             Err(error @ WorktreeError::TookTooLong(_)) => return Err(error.into()),
         };
-        let commit = self.tick(&now, item)?;
+        let commit = self.tick(&now, item, &bare)?;
         self.end.clone_from(&commit);
         self.stacked.push(Stacked { item, bare, commit });
         Ok(true)
@@ -366,8 +382,9 @@ impl<'a> Merger<'a> {
         Ok(receipts::keep(&self.project(), &self.run.run_id, &receipt)?)
     }
 
-    /// Sets the boxes of the plan as the board has them, whoever has changed them; answers with the end.
-    fn tick(&self, now: &Workers, item: usize) -> Result<CommitId, MergeError> {
+    /// Sets the boxes of the plan as the board has them, whoever has changed them, in the last commit of the item's work, which
+    /// ends here; returns the new end.
+    fn tick(&self, now: &Workers, item: usize, end: &CommitId) -> Result<CommitId, MergeError> {
         let repository = self.merge_repository();
         if !now.plan_is_tracked {
             return Ok(repository.head()?);
@@ -390,9 +407,15 @@ impl<'a> Merger<'a> {
             return Ok(repository.head()?);
         }
         disk::replace(&path, &ticked, Durability::Lazy)?;
-        let message = format!("Tick {}", clip(&one_line(text), 60));
-        let message = with_trailers(&message, &trailers(&self.run.run_id, &[text], None));
-        Ok(repository.commit_file(file, &message)?)
+        let trailers = trailers(&self.run.run_id, &[text], None);
+        if *end == self.end {
+            // The item has no commit of its own.
+            let message = format!("Tick {}", clip(&one_line(text), 60));
+            return Ok(repository.commit_file(file, &with_trailers(&message, &trailers))?);
+        }
+        // One commit, so that whoever reverts the work reverts the tick.
+        let message = with_trailers(&repository.message(), &trailers);
+        Ok(repository.amend_with_file(file, &message)?)
     }
 
     /// Merges the notes that no item brought, because they came after the last one was merged. The result must pass what any
@@ -437,6 +460,7 @@ impl<'a> Merger<'a> {
                 merger: self.epoch,
                 item,
                 note: refusal.reason.clone(),
+                conflicts: refusal.conflicts.clone(),
                 start: start.clone().map_or(String::new(), |(start, _)| start.into()),
                 beyond: start.clone().map_or(String::new(), |(_, beyond)| beyond.into()),
             };
@@ -452,7 +476,12 @@ impl<'a> Merger<'a> {
         let (start, beyond) = start.map(|(start, beyond)| (start.into(), beyond.into())).unwrap_or_default();
         let is_set_aside = self.table.change(|workers| {
             // One that was fenced has landed, or is somebody else's by now.
-            let _ = refuse(&mut workers.board, self.epoch, item, &refusal.reason);
+            let (board, reason) = (&mut workers.board, &refusal.reason);
+            let _ = if refusal.conflicts.is_empty() {
+                refuse(board, self.epoch, item, reason)
+            } else {
+                send_back_conflict(board, self.epoch, item, reason, &refusal.conflicts)
+            };
             (workers.works[item].start, workers.works[item].beyond) = (start, beyond);
             matches!(workers.board.items[item].stage, Stage::Aside { .. })
         })?;

@@ -23,7 +23,7 @@ use plimsoll_domain::journal::{JournalEntry, JournalEvent, Landed, SentBack};
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{RunState, Settings, Status, Verdict};
 use plimsoll_policy::linear::ItemNews;
-use plimsoll_policy::workers::{Outlook, offered, outlook};
+use plimsoll_policy::workers::{Outlook, mergeable, offered, outlook};
 use plimsoll_store::{Project, journal};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -172,7 +172,8 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
     where
         'env: 'm,
     {
-        Merger::new(self.table, self.trees, self.run, self.settings, give_up, self.news.0.clone())
+        let news = self.news.0.clone();
+        Merger::new(self.table, self.trees, self.run, self.settings, give_up, news, self.closing.is_some())
     }
 
     /// Asked by threads and commands whether anybody still waits for them.
@@ -266,10 +267,11 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         if self.merging.is_none() && self.may_merge() && self.is_merger_here() {
             let give_up = self.give_up();
             let (table, trees, run, settings) = (self.table, self.trees, self.run, self.settings);
-            let news = self.news.0.clone();
-            self.merging = Some(
-                self.scope.spawn(move || Merger::new(table, trees, run, settings, &give_up, news).merge()),
-            );
+            let (news, takes_all) = (self.news.0.clone(), self.takes_all());
+            self.merging =
+                Some(self.scope.spawn(move || {
+                    Merger::new(table, trees, run, settings, &give_up, news, takes_all).merge()
+                }));
         }
         Ok(())
     }
@@ -279,7 +281,18 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         !self.is_merging_over
             && self.interrupts.count() < 2
             && !self.ends_at_once()
-            && !offered(&self.table.now().board).is_empty()
+            && !self.waiting().is_empty()
+    }
+
+    /// What is to be merged now.
+    fn waiting(&self) -> Vec<usize> {
+        let board = &self.table.now().board;
+        if self.takes_all() { offered(board) } else { mergeable(board) }
+    }
+
+    /// True if nothing waits for an item's next attempt: none begins any more, or others may work on it.
+    fn takes_all(&self) -> bool {
+        self.closing.is_some() || self.table.shared.is_some()
     }
 
     /// Where others merge, too, one of them may be at it; and what is away is asked again after a moment.

@@ -321,8 +321,8 @@ mod tests {
         let work = commit(&repository, "echo x > x.txt; echo mine >> 'docs/old/[plan].md'");
         let more = commit(&repository, "echo y > y.txt");
         shell(&repository, "git switch -q main");
-        commit(&repository, "echo x > x.txt");
-        let target = commit(&repository, "echo tick >> 'docs/old/[plan].md'");
+        // The tick is in the commit of the work.
+        let target = commit(&repository, "echo x > x.txt; echo tick >> 'docs/old/[plan].md'");
         let own = own(&folder, &repository);
         for taken in [&more, &target] {
             own.take(taken).unwrap();

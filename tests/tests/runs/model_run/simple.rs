@@ -151,7 +151,7 @@ impl Simple {
         let ends_in_order =
             session.fill != Fill::Emergency && matches!(end, End::Says | End::PromisesWrongly);
         let is_missed = session.fill != Fill::Emergency && end == End::PromisesWrongly;
-        let has_failed = may_complete && ends_in_order && (is_missed || !has_ticked);
+        let has_failed = may_complete && ends_in_order;
         match (may_complete, has_failed) {
             (false, _) => self.unpromised = 0,
             (true, true) => self.unpromised += 1,
@@ -171,8 +171,8 @@ impl Simple {
             _ => {}
         }
         let is_refused = end == End::Promises || is_missed;
-        // One that is asked for the promise once more had nothing to move; one that asks counts if it has finished something.
-        if !has_failed && (!has_asked || has_ticked) {
+        // One that only lacked the promise had nothing to move; whatever a session ends with, what it has finished counts.
+        if has_ticked || !has_failed && !has_asked {
             self.unchanged = if has_moved { 0 } else { self.unchanged + 1 };
             self.refused = if is_refused && !has_finished { self.refused + 1 } else { 0 };
         }

@@ -15,6 +15,8 @@ const DIFFERENCE: usize = 60_000;
 pub(super) struct Refusal {
     pub(super) reason: String,
     pub(super) work: ReturnedWork,
+    /// The files in which it conflicts with what was merged since it began.
+    pub(super) conflicts: Vec<String>,
 }
 
 impl Refusal {
@@ -27,7 +29,11 @@ impl Refusal {
             output: why.to_owned(),
             ..ReturnedWork::default()
         };
-        Refusal { reason: format!("git refuses: {}", clip(&one_line(why), NOTE)), work }
+        Refusal {
+            reason: format!("git refuses: {}", clip(&one_line(why), NOTE)),
+            work,
+            conflicts: Vec::new(),
+        }
     }
 
     /// Put together with what others have merged, a verify command fails.
@@ -41,6 +47,7 @@ impl Refusal {
             ..ReturnedWork::default()
         };
         Refusal {
+            conflicts: Vec::new(),
             reason: format!(
                 "with what others have merged meanwhile, {}",
                 clip_middle(&one_line(output), NOTE)
@@ -75,6 +82,8 @@ impl Refusal {
             merged_diff: repository.difference(beyond, onto, files, DIFFERENCE),
         };
         Refusal {
+            // Without anything that was merged meanwhile its own commits do not fit onto each other: that is no conflict with others.
+            conflicts: if beyond == onto { Vec::new() } else { files.to_vec() },
             reason: format!(
                 "it does not fit onto what others have merged meanwhile (conflict in {named}); its commits are {beyond}..{branch}"
             ),
