@@ -96,6 +96,7 @@ fn half_done(checkpoint: &Checkpoint, since: &Staleness, seed: &str) -> Vec<Stri
         table(&still_there(checkpoint, since), FILES),
         checks(&work.checks),
         said(checkpoint, seed),
+        said_earlier(checkpoint, seed),
         list("Since it stopped:", &since.lines()),
         handoff(checkpoint),
         format!(
@@ -275,6 +276,25 @@ fn said(checkpoint: &Checkpoint, seed: &str) -> String {
     claims::block(Source::Sessions, &claims::fence(seed, &said), &said).trim_end().to_owned()
 }
 
+/// What an earlier session said of the item, if the last one said nothing.
+fn said_earlier(checkpoint: &Checkpoint, seed: &str) -> String {
+    let Some(notes) = &checkpoint.earlier_notes else { return String::new() };
+    let lines = [
+        ("It said", &notes.summary),
+        ("Progress, in its words", &notes.progress),
+        ("Next step, in its words", &notes.next_step),
+    ];
+    let said = lines.into_iter().filter_map(|(label, words)| Some(format!("{label}: {}", claim(words)?)));
+    let said: Vec<String> = said.collect();
+    let said = said.join("\n");
+    let block = claims::block(Source::Sessions, &claims::fence(seed, &said), &said);
+    format!(
+        "It said neither how far it came nor what comes next. The last session at this item that did was that of iteration {}:\n\n{}",
+        notes.iteration,
+        block.trim_end()
+    )
+}
+
 fn claim(words: &str) -> Option<String> {
     let words = one_line(words);
     (!words.is_empty() && words != UNKNOWN).then(|| clip(&words, CLAIM))
@@ -296,7 +316,16 @@ fn list(title: &str, lines: &[String]) -> String {
 fn handoff(checkpoint: &Checkpoint) -> String {
     match checkpoint.handoff_file.as_str() {
         "" => String::new(),
-        file => format!("More about that session (its last commands, all its files): `{}`", one_line(file)),
+        file => {
+            let earlier = match checkpoint.earlier_handoff.as_str() {
+                "" => String::new(),
+                earlier => format!("; about the one before it at this item: `{}`", one_line(earlier)),
+            };
+            format!(
+                "More about that session (its last commands, all its files): `{}`{earlier}",
+                one_line(file)
+            )
+        }
     }
 }
 

@@ -292,7 +292,9 @@ fn commit_state(
         if state.run_id != run.run_id || state.iteration != run.iteration {
             return None;
         }
-        state.context_checkpoint = checkpoint(request, handoff, file, notes, run);
+        let mut checkpoint = checkpoint(request, handoff, file, notes, run);
+        checkpoint.keep_earlier(&state.context_checkpoint);
+        state.context_checkpoint = checkpoint;
         state.items.todo_items.clone_from(&handoff.open);
         state.items.completed_items.clone_from(&handoff.done);
         let entry = state.history_of(run.iteration);
@@ -335,7 +337,7 @@ fn checkpoint(
         item_work: handoff.work.clone(),
         iteration: run.iteration,
         head: handoff.git.as_ref().and_then(|git| git.head.clone()),
-        work: String::new(),
+        ..Checkpoint::default()
     }
 }
 

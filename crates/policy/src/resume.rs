@@ -65,6 +65,8 @@ fn after(checkpoint: &Checkpoint, todo: &TodoList, set_aside: &[String]) -> Chec
         files_in_progress: Vec::new(),
         progress_on_item: NOT_BEGUN.to_owned(),
         next_step: String::new(),
+        earlier_notes: None,
+        earlier_handoff: String::new(),
         item_work: ItemWork {
             own_item: work.own_item.clone(),
             finished,

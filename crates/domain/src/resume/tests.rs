@@ -49,6 +49,46 @@ fn half_done() -> Checkpoint {
 }
 
 #[test]
+fn what_an_earlier_session_said_is_told_until_a_later_one_says_something() {
+    let said = Checkpoint { iteration: 3, ..half_done() };
+    let silent = |iteration: u32| Checkpoint {
+        iteration,
+        cause: Cause::Crash,
+        handoff_file: format!(".claude/handoffs/{iteration}.md"),
+        resume_summary: "I will now run the tests".into(),
+        progress_on_item: UNKNOWN.into(),
+        next_step: String::new(),
+        ..half_done()
+    };
+    let mut fourth = silent(4);
+    fourth.keep_earlier(&said);
+    // The same session writes its checkpoint once more, and another session dies after it.
+    let mut again = silent(4);
+    again.keep_earlier(&fourth);
+    assert_eq!(again, fourth);
+    let mut fifth = silent(5);
+    fifth.keep_earlier(&again);
+    for (checkpoint, earlier) in [(&fourth, ".claude/handoffs/x.md"), (&fifth, ".claude/handoffs/4.md")] {
+        let text = section(checkpoint, &Staleness::default(), "7f3a");
+        let (_, told) = text
+            .split_once("The last session at this item that did was that of iteration 3:\n\n[")
+            .expect(&text);
+        assert!(
+            told.contains("\n> It said: Naive input is UTC.\n> Progress, in its words: 70%\n> Next step, in its words: oauth.ts line 91\n["),
+            "{text}"
+        );
+        assert!(text.contains(&format!("; about the one before it at this item: `{earlier}`")), "{text}");
+    }
+    let mut sixth = Checkpoint { iteration: 6, next_step: "look at line 9".into(), ..silent(6) };
+    sixth.keep_earlier(&fifth);
+    assert_eq!(sixth.earlier_notes, None);
+    assert!(!section(&sixth, &Staleness::default(), "7f3a").contains("iteration 3"));
+    let mut other = Checkpoint { current_todo_item: "Another".into(), ..silent(7) };
+    other.keep_earlier(&fifth);
+    assert_eq!((other.earlier_notes, other.earlier_handoff.as_str()), (None, ""), "it is of another item");
+}
+
+#[test]
 fn an_item_half_done_is_told_with_its_range_its_files_and_the_sessions_words_apart() {
     let expected = "\
 ## You take over this item half done

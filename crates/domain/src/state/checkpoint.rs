@@ -1,6 +1,7 @@
 //! The last checkpoint, as the state holds it.
 
 use crate::level::Level;
+use crate::resume::{NOT_BEGUN, UNKNOWN};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -41,6 +42,27 @@ pub struct Checkpoint {
     pub head: Option<String>,
     /// What became of the uncommitted work, in words; empty while it is untouched.
     pub work: String,
+    /// What an earlier session said of the item, as long as no later one has said anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earlier_notes: Option<EarlierNotes>,
+    /// The handoff of an earlier session at the same item, relative to the project; empty if there is none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub earlier_handoff: String,
+}
+
+/// What an earlier session said of an item. Its successor broke off before it could say anything, and what is in no file
+/// would be lost with it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EarlierNotes {
+    /// The iteration of that session.
+    pub iteration: u32,
+    /// What it says it was doing: a claim, unverified.
+    pub summary: String,
+    /// How far it says it came: a claim, unverified.
+    pub progress: String,
+    /// What it says comes next: a claim, unverified.
+    pub next_step: String,
 }
 
 /// Why a checkpoint was written.
@@ -119,6 +141,38 @@ impl Checkpoint {
     /// True if it is of this item, and some of that was done.
     pub fn is_half_done(&self, item: &str) -> bool {
         self.current_todo_item == item && self.item_work.is_begun
+    }
+
+    /// Keeps what an earlier checkpoint of the same item has and this one has not: the words of the last session that said
+    /// anything, and the handoff.
+    pub fn keep_earlier(&mut self, before: &Checkpoint) {
+        if self.current_todo_item.is_empty() || !before.is_half_done(&self.current_todo_item) {
+            return;
+        }
+        // The same session writes its checkpoint several times.
+        let is_of_same_session = before.iteration == self.iteration;
+        self.earlier_handoff =
+            if is_of_same_session { before.earlier_handoff.clone() } else { before.handoff_file.clone() };
+        if !self.has_notes() {
+            let said = before.notes().filter(|_| !is_of_same_session);
+            self.earlier_notes = said.or_else(|| before.earlier_notes.clone());
+        }
+    }
+
+    /// True if its session said how far it came or what comes next. A summary alone may be made of its last words.
+    pub fn has_notes(&self) -> bool {
+        let progress = self.progress_on_item.as_str();
+        !self.next_step.is_empty() || !["", UNKNOWN, NOT_BEGUN].contains(&progress)
+    }
+
+    fn notes(&self) -> Option<EarlierNotes> {
+        let notes = EarlierNotes {
+            iteration: self.iteration,
+            summary: self.resume_summary.clone(),
+            progress: self.progress_on_item.clone(),
+            next_step: self.next_step.clone(),
+        };
+        self.has_notes().then_some(notes)
     }
 }
 

@@ -215,6 +215,9 @@ fn take_notes(state: &mut RunState, notes: &Notes, record: &SessionRecord) {
             checkpoint.progress_on_item.clone_from(&notes.progress);
         }
         checkpoint.next_step.clone_from(&notes.next);
+        if checkpoint.has_notes() {
+            checkpoint.earlier_notes = None;
+        }
     }
 }
 

@@ -55,3 +55,27 @@ fn the_second_item_of_a_run_does_not_begin_where_the_first_one_did() {
     assert_eq!(subjects(&world, &told.base()), ["Part of the printer"], "{}", told.block);
     told.has_not("parser.rs");
 }
+
+/// The second session edits once and says nothing: it dies, or ends its turn in other words.
+#[test]
+fn what_a_session_said_is_told_until_a_later_one_at_its_item_says_something() {
+    for (end, words) in [(low("kill -9 $PPID"), "dies"), (Step::text("Hm.").usage(31_000), "ends its turn")] {
+        let mut world = world(TWO);
+        let first = vec![
+            part("10,20", "Part 1"),
+            full("ls"),
+            said("Naive input is UTC", "two of four parts", "give parse_date its zone"),
+        ];
+        let second = vec![low(sed("45,90", OAUTH)), end];
+        let told = next_is_told(&mut world, vec![first, second]);
+        for part in [
+            "The last session at this item that did was that of iteration 1:",
+            "> It said: Naive input is UTC",
+            "> Next step, in its words: give parse_date its zone",
+            "; about the one before it at this item: `.claude/handoffs/",
+            "src/oauth.ts",
+        ] {
+            assert!(told.block.contains(part), "{words}: no {part} in\n{}", told.block);
+        }
+    }
+}
