@@ -50,6 +50,7 @@ pub mod monitor;
 pub mod pack;
 pub mod pause;
 pub mod plan;
+pub mod plan_ticks;
 pub mod prices;
 pub mod prune;
 pub mod questions;

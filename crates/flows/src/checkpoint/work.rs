@@ -8,6 +8,7 @@ use plimsoll_domain::state::{Cause, Checkpoint, FileInProgress, ItemWork};
 use plimsoll_domain::{RunState, SessionRecord, Timestamp, TodoList};
 use plimsoll_launcher::git::{self, ChangedFile, Since};
 use plimsoll_policy::attribution::{self, Seen};
+use plimsoll_policy::plan_ticks::puts_a_tick;
 use plimsoll_protocol::tool::{ToolCall, ToolInput};
 use plimsoll_protocol::transcript::{Block, Line};
 use plimsoll_store::{Project, clock, disk};
@@ -339,20 +340,6 @@ fn tick_in_transcript(question: &Question<'_>, file: &str) -> Tick {
     }
     let at = last.and_then(|(_, at)| at);
     Tick { at, is_all: is_all && at.is_some(), ..Tick::default() }
-}
-
-/// True for a call that puts a tick into this file.
-fn puts_a_tick(input: &ToolInput, file: &str) -> bool {
-    let is_plan = input.file_path.as_ref().is_some_and(|path| path.ends_with(file));
-    // An edit may show other items' ticks around what it changes.
-    let new = input.new_string.as_ref().or(input.content.as_ref());
-    let edits = is_plan && ticks_in(new) > ticks_in(input.old_string.as_ref());
-    let command = input.command.as_ref().filter(|command| command.contains(file));
-    edits || ticks_in(command) > 0
-}
-
-fn ticks_in(text: Option<&String>) -> usize {
-    text.map_or(0, |text| text.matches("[x").count() + text.matches("[X").count())
 }
 
 fn may_change(name: Option<&str>, input: &ToolInput) -> bool {

@@ -1,0 +1,214 @@
+//! Which tool calls tick items of the plan, and which items they tick.
+
+use plimsoll_protocol::tool::ToolInput;
+
+/// Programs that print and change nothing, as the first word of each part of a command line.
+const LOOK_PROGRAMS: [&str; 14] =
+    ["cat", "cd", "diff", "echo", "egrep", "git", "grep", "head", "less", "ls", "rg", "tail", "test", "wc"];
+/// The letters of a ticked box.
+const TICKED: [char; 2] = ['x', 'X'];
+/// The letter of an open box.
+const OPEN: [char; 1] = [' '];
+
+/// Returns true for a call that puts a tick into the plan.
+pub fn puts_a_tick(input: &ToolInput, plan_file: &str) -> bool {
+    let is_plan = input.file_path.as_ref().is_some_and(|path| path.ends_with(plan_file));
+    // An edit may show other items' ticks around what it changes.
+    let new = input.new_string.as_ref().or(input.content.as_ref());
+    let edits = is_plan && count_ticks(new) > count_ticks(input.old_string.as_ref());
+    let command = input.command.as_ref().filter(|command| command.contains(plan_file));
+    edits || count_ticks(command) > 0
+}
+
+fn count_ticks(text: Option<&String>) -> usize {
+    text.map_or(0, |text| text.matches("[x").count() + text.matches("[X").count())
+}
+
+/// Returns the ticks that a call puts into the plan, each as the index of its item in `items`; `None` for a tick whose item
+/// the call does not name, such as `sed -i '3s/\[ \]/[x]/'`.
+pub fn ticks_of_call(input: &ToolInput, plan_file: &str, items: &[String]) -> Vec<Option<usize>> {
+    if !puts_a_tick(input, plan_file) {
+        return Vec::new();
+    }
+    if let Some(command) = &input.command {
+        return if only_looks(command) { Vec::new() } else { ticks_of_command(command, items) };
+    }
+    let ticks = |text: Option<&String>| -> Vec<Option<usize>> {
+        let words = words_behind(text.map_or("", String::as_str), &TICKED);
+        // Words that are no item's are another item's, which was ticked before or is no longer in the plan.
+        words.map(|words| (words, item_named(words, items))).filter(is_known).map(|(_, item)| item).collect()
+    };
+    let mut before = ticks(input.old_string.as_ref());
+    let mut now = ticks(input.new_string.as_ref().or(input.content.as_ref()));
+    now.retain(|tick| match before.iter().position(|known| known == tick) {
+        Some(place) => {
+            before.remove(place);
+            false
+        }
+        None => true,
+    });
+    now
+}
+
+fn is_known((words, item): &(&str, Option<usize>)) -> bool {
+    item.is_some() || words.is_empty()
+}
+
+/// A command names its item behind the ticked box, or behind the open box that it looks for.
+fn ticks_of_command(command: &str, items: &[String]) -> Vec<Option<usize>> {
+    let named = |marks| words_behind(command, marks).filter_map(|words| item_named(words, items).map(Some));
+    let mut ticks: Vec<Option<usize>> = named(&TICKED[..]).collect();
+    if ticks.is_empty() {
+        ticks.extend(named(&OPEN[..]));
+    }
+    if ticks.is_empty() {
+        ticks.push(None);
+    }
+    ticks
+}
+
+/// Returns the rest of the line behind each box, from its first letter or digit on. A box may be escaped, as in a pattern.
+fn words_behind<'a>(text: &'a str, marks: &'a [char]) -> impl Iterator<Item = &'a str> {
+    text.match_indices('[').filter_map(move |(place, bracket)| {
+        let rest = text[place + bracket.len()..].strip_prefix(marks)?;
+        let rest = rest.strip_prefix('\\').unwrap_or(rest).strip_prefix(']')?;
+        Some(from_first_word(rest.lines().next().unwrap_or_default()))
+    })
+}
+
+fn from_first_word(text: &str) -> &str {
+    text.trim_start_matches(|letter: char| !letter.is_alphanumeric())
+}
+
+/// Returns the item that begins with the same words as this text, the one with most of them: a call may name an item by its
+/// beginning, and escape what follows.
+fn item_named(text: &str, items: &[String]) -> Option<usize> {
+    let shared = |item: &str| {
+        let item = from_first_word(item);
+        let same = item.chars().zip(text.chars()).take_while(|(one, other)| one == other);
+        let length: usize = same.map(|(letter, _)| letter.len_utf8()).sum();
+        let ends_word = |text: &str| !text[length..].starts_with(char::is_alphanumeric);
+        if ends_word(item) && ends_word(text) { length } else { 0 }
+    };
+    let lengths = items.iter().map(|item| shared(item)).enumerate().filter(|(_, length)| *length > 0);
+    // The first of several that are equally alike.
+    lengths.rev().max_by_key(|(_, length)| *length).map(|(place, _)| place)
+}
+
+/// Returns true for a call that writes a file that is not the plan. Stricter than
+/// [`may_change_files`](crate::attribution::may_change_files): running the tests after a tick does not begin the next item.
+pub fn writes_other_file(input: &ToolInput, plan_file: &str) -> bool {
+    match (&input.command, &input.file_path) {
+        (Some(command), _) => !command.contains(plan_file) && writes(command),
+        (None, Some(path)) => {
+            !path.ends_with(plan_file) && (input.new_string.is_some() || input.content.is_some())
+        }
+        (None, None) => false,
+    }
+}
+
+fn writes(command: &str) -> bool {
+    let rest = ["2>&1", "2> /dev/null", "2>/dev/null", "> /dev/null", ">/dev/null"]
+        .iter()
+        .fold(command.to_owned(), |command, part| command.replace(part, ""));
+    rest.contains('>') || rest.contains(" -i") || rest.contains(" -pi")
+}
+
+fn only_looks(command: &str) -> bool {
+    let mut parts = command.split(['&', '|', ';', '\n']).map(str::trim).filter(|part| !part.is_empty());
+    let looks = |part: &str| {
+        LOOK_PROGRAMS.contains(&part.split_whitespace().next().unwrap_or_default())
+            || part.starts_with("sed -n")
+    };
+    !writes(command) && parts.all(looks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAN: &str = "fix_plan.md";
+
+    fn items(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn bash(command: &str) -> ToolInput {
+        ToolInput { command: Some(command.to_owned()), ..ToolInput::default() }
+    }
+
+    fn edit(path: &str, old: &str, new: &str) -> ToolInput {
+        let text = |text: &str| Some(text.to_owned());
+        ToolInput {
+            file_path: text(path),
+            old_string: text(old),
+            new_string: text(new),
+            ..ToolInput::default()
+        }
+    }
+
+    fn write(path: &str, content: &str) -> ToolInput {
+        let text = |text: &str| Some(text.to_owned());
+        ToolInput { file_path: text(path), content: text(content), ..ToolInput::default() }
+    }
+
+    #[test]
+    fn a_call_ticks_the_items_that_it_names() {
+        let items = items(&["Item 1", "Item 12", "`parse` dates (medium)", "Parse numbers"]);
+        let plan = "/work/fix_plan.md";
+        for (input, expected) in [
+            (edit(plan, "- [ ] Item 1\n", "- [x] Item 1\n"), vec![Some(0)]),
+            (edit(plan, "- [ ] Item 12", "- [X] Item 12 (done)"), vec![Some(1)]),
+            (edit(plan, "[ ] Parse", "[x] Parse"), vec![Some(3)]),
+            (edit(plan, "[ ] `parse` dates", "[x] `parse` dates"), vec![Some(2)]),
+            (edit(plan, "[ ]", "[x]"), vec![None]),
+            // What is ticked around it stays as it is.
+            (edit(plan, "- [x] Item 1\n- [ ] Item 12", "- [x] Item 1\n- [x] Item 12"), vec![Some(1)]),
+            (
+                edit(plan, "- [ ] Item 1\n- [ ] Item 12", "- [x] Item 1\n- [x] Item 12"),
+                vec![Some(0), Some(1)],
+            ),
+            (edit(plan, "- [x] Item 1", "- [ ] Item 1"), vec![]),
+            (edit(plan, "- [ ] Item 7", "- [x] Item 7"), vec![]),
+            (edit("/work/other.md", "- [ ] Item 1", "- [x] Item 1"), vec![]),
+            (write(plan, "# Plan\n- [x] Item 7\n- [x] Item 12\n- [ ] Item 1\n"), vec![Some(1)]),
+            (bash("sed -i 's/\\[ \\] Item 12/[x] Item 12/' fix_plan.md"), vec![Some(1)]),
+            (bash("sed -i 's/- \\[ \\] \\(Item 1\\)$/- [x] \\1/' fix_plan.md"), vec![Some(0)]),
+            (bash("perl -pi -e 's/- \\[ \\] (Item 12)/- [x] $1/' fix_plan.md"), vec![Some(1)]),
+            (bash("sed -i '3s/\\[ \\]/[x]/' fix_plan.md"), vec![None]),
+            (bash("sed -i 's/\\[ \\]/[x]/' other.md"), vec![]),
+            (bash("grep -n '\\[x\\] Item 1' fix_plan.md"), vec![]),
+            (bash("cat fix_plan.md | grep -c '\\[x\\]' 2>/dev/null; git log"), vec![]),
+            (bash("git commit -qm '[x] Item 1' fix_plan.md"), vec![]),
+            (
+                bash(
+                    "python3 - <<'EOF'\nt = open('fix_plan.md').read()\nt = t.replace('- [ ] Parse numbers', '- [x] Parse numbers')\nEOF",
+                ),
+                vec![Some(3)],
+            ),
+            (bash("echo '- [x] Item 1' >> fix_plan.md"), vec![Some(0)]),
+        ] {
+            assert_eq!(ticks_of_call(&input, PLAN, &items), expected, "{input:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_call_that_writes_another_file_begins_other_work() {
+        for (input, expected) in [
+            (edit("/work/src/a.rs", "a", "b"), true),
+            (write("/work/src/a.rs", "a"), true),
+            (edit("/work/fix_plan.md", "a", "b"), false),
+            (ToolInput { file_path: Some("/work/src/a.rs".to_owned()), ..ToolInput::default() }, false),
+            (ToolInput::default(), false),
+            (bash("echo a >> src/a.rs"), true),
+            (bash("sed -i 's/a/b/' src/a.rs"), true),
+            (bash("perl -pi -e 's/a/b/' src/a.rs"), true),
+            (bash("echo '  > a note' >> fix_plan.md"), false),
+            (bash("cargo test 2>&1 | tail"), false),
+            (bash("make check > /dev/null 2>&1"), false),
+            (bash("git commit -qam Parser"), false),
+        ] {
+            assert_eq!(writes_other_file(&input, PLAN), expected, "{input:?}");
+        }
+    }
+}
