@@ -73,6 +73,7 @@ fn iteration(mut record: IterationRecord, noted: &IterationRecord, claims_sessio
     record.hooks_seen |= noted.hooks_seen;
     record.closed |= noted.closed;
     record.reckoned.clone_from(&noted.reckoned);
+    record.measured_growth = noted.measured_growth;
     record
 }
 

@@ -80,13 +80,37 @@ pub struct OpenItemCost {
     pub tokens: u64,
 }
 
+/// How far the growth of a session's context has been measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MeasuredGrowth {
+    /// Bytes of the transcript that have been read.
+    pub read_bytes: u64,
+    /// Growth up to there, in tokens.
+    pub tokens: u64,
+    /// The highest usage since the last compaction; none before the first response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak: Option<u64>,
+    /// The part of the growth that items were charged with.
+    pub charged: u64,
+}
+
+impl MeasuredGrowth {
+    /// Adds what a usage exceeds the highest one since the last compaction by; the first one is where growth begins.
+    pub fn add_usage(&mut self, usage: u64) {
+        let peak = self.peak.get_or_insert(usage);
+        self.tokens = self.tokens.saturating_add(usage.saturating_sub(*peak));
+        *peak = usage.max(*peak);
+    }
+}
+
 /// What one item took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ItemCost {
     /// What it had stated, or the files that it names made it.
     pub size: Option<Size>,
-    /// By how much the fills of its sessions grew from its beginning to its tick, in tokens.
+    /// By how much the contexts of its sessions grew from its beginning to its tick, in tokens.
     pub tokens: u64,
 }
 

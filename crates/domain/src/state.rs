@@ -19,7 +19,7 @@ use crate::item_check::ItemCheck;
 use crate::item_set;
 use crate::promise::PromiseCode;
 use crate::question::OpenQuestion;
-use crate::size::{ItemCost, OpenItemCost};
+use crate::size::{ItemCost, MeasuredItem, OpenItemCost};
 use crate::subagent_usage::SubagentUsage;
 use crate::todo::{TodoList, same_item};
 use document::strip_nulls;
@@ -318,6 +318,16 @@ impl RunState {
         place.map_or(0, |place| self.items.begun.remove(place).tokens)
     }
 
+    /// Forgets what a measured item took. Returns its tokens, which are charged again.
+    pub fn forget_growth(&mut self, measured: &MeasuredItem) -> u64 {
+        let Some(cost) = measured.cost else { return 0 };
+        // Of two that are the same it does not matter which.
+        if let Some(place) = self.items.growth.iter().rposition(|known| *known == cost) {
+            self.items.growth.remove(place);
+        }
+        cost.tokens
+    }
+
     /// Remembers what an item took.
     pub fn note_growth(&mut self, growth: ItemCost) {
         self.items.growth.push(growth);
@@ -369,7 +379,9 @@ mod tests {
         let without_newer = |mut document: Value| {
             NEWER.iter().for_each(|field| drop(document.as_object_mut().unwrap().shift_remove(*field)));
             document["limits"].as_object_mut().unwrap().shift_remove("max_cost_per_day_usd");
-            document["iteration_record"].as_object_mut().unwrap().shift_remove("is_cost_unknown");
+            for field in ["is_cost_unknown", "measured_growth"] {
+                document["iteration_record"].as_object_mut().unwrap().shift_remove(field);
+            }
             document
         };
         let mut written = json!({});

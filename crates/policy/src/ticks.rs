@@ -122,13 +122,9 @@ pub fn take_back(state: &mut RunState, taken: &TakenBack, todo: &TodoList) {
     let (taken_now, kept): (Vec<MeasuredItem>, Vec<MeasuredItem>) =
         measured.into_iter().partition(|measured| is_taken(&measured.item));
     state.iteration_record.reckoned = kept;
-    for MeasuredItem { item, cost } in taken_now {
-        let Some(cost) = cost else { continue };
-        // Of two that are the same it does not matter which.
-        if let Some(place) = state.items.growth.iter().rposition(|known| *known == cost) {
-            state.items.growth.remove(place);
-        }
-        state.note_begun(OpenItemCost { item, tokens: cost.tokens });
+    for measured in taken_now.into_iter().filter(|measured| measured.cost.is_some()) {
+        let tokens = state.forget_growth(&measured);
+        state.note_begun(OpenItemCost { item: measured.item, tokens });
     }
     reopen(&mut state.context_checkpoint, &taken.items);
 }

@@ -132,6 +132,25 @@ pub fn spent(path: &Path) -> Result<u64, StoreError> {
     Ok(of_each.into_values().fold(0, u64::saturating_add))
 }
 
+/// Hands out the lines of a transcript that begin at this byte or later. Returns the byte where the next line begins.
+pub fn lines_from(path: &Path, offset: u64, visit: &mut dyn FnMut(&[u8])) -> Result<u64, StoreError> {
+    let mut lines = Forwards::open(path, LineStart { line: 0, offset })?;
+    let mut line = Forwards::buffer();
+    while lines.read_into(&mut line)? {
+        visit(&line.bytes);
+        if !line.is_ended {
+            // The client is still writing it: it is handed out again.
+            return Ok(line.place.offset);
+        }
+    }
+    Ok(lines.offset())
+}
+
+/// Returns true if a line has a mark, without parsing it.
+pub fn has_mark(bytes: &[u8], mark: &str) -> bool {
+    contains(bytes, mark.as_bytes())
+}
+
 /// What the client says went wrong with hooks, in the last bytes of a transcript, oldest first.
 pub fn hook_troubles(path: &Path, limit: u64) -> Result<Vec<HookTrouble>, StoreError> {
     let mut troubles = Vec::new();

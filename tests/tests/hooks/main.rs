@@ -7,6 +7,7 @@ mod door;
 mod erase_secrets;
 mod git_traps;
 mod hidden;
+mod item_costs;
 mod largest_step;
 mod linked;
 mod noted;

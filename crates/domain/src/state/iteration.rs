@@ -1,7 +1,7 @@
 //! One iteration: its life, and what it came to.
 
 use crate::digest::sha256;
-use crate::size::MeasuredItem;
+use crate::size::{MeasuredGrowth, MeasuredItem};
 use crate::subagent_usage::SubagentUsage;
 use crate::time::Timestamp;
 use crate::verdict::Ending;
@@ -87,6 +87,8 @@ pub struct IterationRecord {
     pub done_at_start: Vec<String>,
     /// Items ticked in it whose cost was noted.
     pub reckoned: Vec<MeasuredItem>,
+    /// The growth of its session's context that these items were charged with.
+    pub measured_growth: MeasuredGrowth,
     /// True when its prompt resumes a checkpoint.
     pub resuming: bool,
     /// True once SessionStart has spoken: our hooks run in it.

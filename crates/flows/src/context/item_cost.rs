@@ -1,19 +1,12 @@
 //! The cost of items in tokens, session by session, and the size of the files that they name.
 
-use crate::context::measure::Measurement;
 use plimsoll_domain::item_set;
-use plimsoll_domain::size::{ItemCost, MeasuredItem, OpenItemCost, Size};
-use plimsoll_domain::{Reading, RunState, SessionRecord, TodoList};
-use plimsoll_store::{Project, disk, tail};
+use plimsoll_domain::size::{ItemCost, MeasuredGrowth, MeasuredItem, OpenItemCost, Size};
+use plimsoll_domain::{RunState, SessionRecord, TodoList};
+use plimsoll_policy::item_growth::{GrowthReader, OpenItems, SessionGrowth, charge};
+use plimsoll_protocol::transcript::Line;
+use plimsoll_store::{Project, clock, disk, tail};
 use std::path::Path;
-
-/// How much the session's usage has grown since its start, or since it continued with the next item.
-pub(crate) fn of_session(record: &SessionRecord, measurement: &Measurement) -> Option<u64> {
-    let transcript = record.start.transcript_path.as_ref().map(Path::new);
-    let start = record.continuation.as_ref().map(|offer| offer.tokens);
-    let start = start.or_else(|| tail::first_fill(transcript?))?;
-    Some(measurement.reading.as_ref().map(Reading::projected)?.saturating_sub(start))
-}
 
 /// Items that this iteration has ticked and that are not estimated yet.
 pub(crate) fn fresh(run: &RunState, todo: &TodoList) -> Vec<String> {
@@ -22,25 +15,97 @@ pub(crate) fn fresh(run: &RunState, todo: &TodoList) -> Vec<String> {
     item_set::without(&todo.done(), &[&record.done_before, &measured])
 }
 
-/// The session has ended, and its item is still open: what it took will be added where the item is ticked.
-pub(crate) fn keep_begun(state: &mut RunState, record: &SessionRecord, todo: &TodoList, grown: Option<u64>) {
-    let offered = record.continuation.as_ref().map(|offer| &offer.item);
-    let item = offered.or(state.iteration_record.item.as_ref()).cloned();
-    if let Some((item, tokens)) = item.zip(grown).filter(|(item, _)| todo.open().contains(item)) {
+/// Charges the items that the session has ticked with the growth of its context, and at its end the open item, too. Called
+/// again, it changes nothing that it has recorded: growth is charged once.
+pub(crate) fn record_costs(
+    state: &mut RunState,
+    session: &MeasuredSession<'_>,
+    todo: &TodoList,
+    has_ended: bool,
+) {
+    let ticked = fresh(state, todo);
+    if ticked.is_empty() && !has_ended {
+        return;
+    }
+    let Some(growth) = read_growth(state, session, &ticked) else {
+        ticked.into_iter().for_each(|item| record_cost(state, session.project, item, 0));
+        return;
+    };
+    let open = todo.open();
+    let offered = session.record.continuation.as_ref().map(|offer| &offer.item);
+    let own = offered.or(state.iteration_record.item.as_ref()).filter(|item| open.contains(item)).cloned();
+    let next = state.item_in_hand().cloned();
+    let charges = charge(&growth, OpenItems { own: own.as_deref(), next: next.as_deref() }, has_ended);
+    if charges.last_ticked_before > 0
+        && growth.growth.charged > 0
+        && let Some(last) = state.iteration_record.reckoned.pop()
+    {
+        let tokens = state.forget_growth(&last).saturating_add(charges.last_ticked_before);
+        record_cost(state, session.project, last.item, tokens);
+    }
+    for (item, tokens) in ticked.into_iter().zip(charges.ticked) {
+        record_cost(state, session.project, item, tokens);
+    }
+    if let Some((item, tokens)) = charges.open {
         state.note_begun(OpenItemCost { item, tokens });
     }
+    let growth = growth.growth;
+    let charged = growth.charged.max(growth.tokens.saturating_sub(charges.left));
+    state.iteration_record.measured_growth = MeasuredGrowth { charged, ..growth };
 }
 
-/// What was ticked together shares what the session took; each has what earlier sessions took for it besides.
-pub(crate) fn note_ticked(state: &mut RunState, project: &Project, ticked: &[String], grown: Option<u64>) {
-    let share = grown.unwrap_or_default() / (ticked.len() as u64).max(1);
-    for item in ticked {
-        let tokens = share.saturating_add(state.take_begun(item));
-        // An item of unknown cost is no item that took nothing: it would make all estimates smaller.
-        let cost = (tokens > 0).then(|| ItemCost { size: class_of(project, item), tokens });
-        cost.into_iter().for_each(|cost| state.note_growth(cost));
-        state.iteration_record.reckoned.push(MeasuredItem { item: item.clone(), cost });
+/// The session whose growth is charged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MeasuredSession<'a> {
+    pub(crate) project: &'a Project,
+    pub(crate) record: &'a SessionRecord,
+    pub(crate) transcript: Option<&'a Path>,
+}
+
+/// Reads the part of the transcript that came since the last measurement. `None` if nothing is known of the session's usage.
+fn read_growth(state: &RunState, session: &MeasuredSession<'_>, ticked: &[String]) -> Option<SessionGrowth> {
+    let transcript = session.transcript?;
+    let mut before = state.iteration_record.measured_growth;
+    if disk::size(transcript)? < before.read_bytes {
+        // Another program has replaced the file: it is measured anew, and what was charged stays charged.
+        before = MeasuredGrowth { charged: before.charged, ..MeasuredGrowth::default() };
     }
+    let plan = state.options.todo_file.as_deref().unwrap_or_default();
+    let plan_changed_at = disk::modified(&session.project.root().join(plan));
+    let plan_changed_at = plan_changed_at.map(|at| clock::fine_stamp(at.into()));
+    let mut reader = GrowthReader::new(plan, ticked, plan_changed_at, before);
+    let read_bytes = tail::lines_from(transcript, before.read_bytes, &mut |bytes| {
+        if let Some(line) = parse_needed(bytes, &reader) {
+            reader.read_line(&line);
+        }
+    });
+    let mut growth = reader.finish();
+    growth.growth.read_bytes = read_bytes.ok()?;
+    let is_known = growth.growth.peak.is_some() || growth.growth.tokens > 0;
+    is_known.then_some(growth)
+}
+
+/// Most bytes of a transcript are results and contents that say nothing of the growth: only the parts that do are parsed.
+fn parse_needed(bytes: &[u8], reader: &GrowthReader<'_>) -> Option<Line> {
+    let has = |mark: &str| tail::has_mark(bytes, mark);
+    if Line::MARKS.iter().any(|mark| has(mark)) {
+        if has("[x") || has("[X") {
+            return Line::parse(bytes);
+        }
+        let line = Line::parse_usage(bytes)?;
+        let needs_calls = reader.needs_calls(&line) && has("\"tool_use\"");
+        return if needs_calls { Line::parse(bytes) } else { Some(line) };
+    }
+    (reader.needs_errors() && has("\"is_error\":true")).then(|| Line::parse(bytes)).flatten()
+}
+
+/// Records what a ticked item took: in this session, and in the sessions before.
+fn record_cost(state: &mut RunState, project: &Project, item: String, tokens: u64) {
+    let tokens = tokens.saturating_add(state.take_begun(&item));
+    // An item of unknown cost is no item that took nothing: it would make all estimates smaller.
+    let cost = (tokens > 0).then(|| ItemCost { size: class_of(project, &item), tokens });
+    cost.into_iter().for_each(|cost| state.note_growth(cost));
+    state.iteration_record.reckoned.push(MeasuredItem { item, cost });
 }
 
 /// What it states, else what the files that it names make it.

@@ -3,6 +3,7 @@
 //! share a session. An item that gets another model has a session of its own.
 
 use crate::checkpoint::{self, Request};
+use crate::context::item_cost::MeasuredSession;
 use crate::context::measure;
 use crate::context::measure::Measurement;
 use crate::context::{facts, item_cost};
@@ -42,7 +43,12 @@ pub(crate) fn next_item(
         return Ok(None);
     }
     // Written whether or not the session goes on: `reckoned` keeps an item from being counted at every Stop.
-    let run = note_growth(call, run, &record, &measurement, &todo, &fresh)?;
+    let session = MeasuredSession { project: &call.project, record: &record, transcript: call.transcript() };
+    let run = state_file::update(&call.project, Some(&run.run_id), Durability::Lazy, |state| {
+        state.take_items(&todo);
+        item_cost::record_costs(state, &session, &todo, false);
+        state.clone()
+    })?;
     let is_meant =
         |run: &RunState| (run.options.pack || shares(run, &record, &fresh)) && has_its_model(call, run);
     match run.filter(|run| is_meant(run) && may_go_on(call, run, &record, stop)) {
@@ -77,23 +83,6 @@ fn wait_for_writer(call: &HookInvocation, stop: &Stop) {
     while facts::last_message(path).as_ref() != Some(words) && started.elapsed() < limit {
         std::thread::sleep(NAP);
     }
-}
-
-/// Remembers what each of them took.
-fn note_growth(
-    call: &HookInvocation,
-    run: &RunState,
-    record: &SessionRecord,
-    measurement: &Measurement,
-    todo: &TodoList,
-    fresh: &[String],
-) -> Result<Option<RunState>, StoreError> {
-    let grown = item_cost::of_session(record, measurement);
-    state_file::update(&call.project, Some(&run.run_id), Durability::Lazy, |state| {
-        state.take_items(todo);
-        item_cost::note_ticked(state, &call.project, fresh, grown);
-        state.clone()
-    })
 }
 
 fn may_go_on(call: &HookInvocation, run: &RunState, record: &SessionRecord, stop: &Stop) -> bool {

@@ -10,6 +10,7 @@ use crate::checkpoint::with_run;
 use crate::context::facts;
 use crate::context::facts::Asked;
 use crate::context::item_cost;
+use crate::context::item_cost::MeasuredSession;
 use crate::context::measure::{Measurement, Question, measure};
 use crate::run::{backup, linear_notes};
 use crate::session_result::WORDS_KEPT;
@@ -20,7 +21,7 @@ use plimsoll_domain::resume::NOT_BEGUN;
 use plimsoll_domain::state::Phase;
 use plimsoll_domain::text::{clip, clip_start, one_line};
 use plimsoll_domain::verdict::Ending;
-use plimsoll_domain::{RunId, RunState, SessionId, SessionRecord, Settings, TodoList};
+use plimsoll_domain::{RunId, RunState, SessionId, SessionRecord, Settings};
 use plimsoll_store::{Durability, Project, StoreError, clock, disk, journal, sessions, state_file};
 use std::path::Path;
 
@@ -57,7 +58,6 @@ pub fn close_as_read(project: &Project, settings: &Settings, state: &RunState) -
     let last = last_measurement(project, settings, &record);
     let percent = last.reading.as_ref().and_then(plimsoll_domain::Reading::percent).unwrap_or(0);
     record.usage.peak_percent = record.usage.peak_percent.max(percent);
-    let grown = item_cost::of_session(&record, &last);
     let renewed = refresh_handoff(project, settings, state, &record)?;
     let notes = renewed.as_ref().map(|renewed| &renewed.notes);
     backup::todo(project, state)?;
@@ -78,7 +78,10 @@ pub fn close_as_read(project: &Project, settings: &Settings, state: &RunState) -
             take_notes(state, notes, &record);
         }
         if let Some(todo) = &todo {
-            note_items(state, project, &record, todo, grown);
+            let transcript = record.start.transcript_path.as_ref().map(Path::new);
+            let session = MeasuredSession { project, record: &record, transcript };
+            state.take_items(todo);
+            item_cost::record_costs(state, &session, todo, true);
         }
         let entry = state.history_of(iteration);
         entry.peak_percent = entry.peak_percent.max(record.usage.peak_percent);
@@ -95,21 +98,6 @@ pub fn close_as_read(project: &Project, settings: &Settings, state: &RunState) -
     };
     let line = JournalEntry { event: JournalEvent::IterationClosed(closed), ..line };
     tell_once(project, &record.session_id, &paragraph, line)
-}
-
-/// Records the current plan, and what the session used for the items that it ticked or for the open one.
-fn note_items(
-    state: &mut RunState,
-    project: &Project,
-    record: &SessionRecord,
-    todo: &TodoList,
-    grown: Option<u64>,
-) {
-    state.take_items(todo);
-    match item_cost::fresh(state, todo) {
-        none if none.is_empty() => item_cost::keep_begun(state, record, todo, grown),
-        fresh => item_cost::note_ticked(state, project, &fresh, grown),
-    }
 }
 
 /// Updates the checkpoint's note for Linear with what the session said about it afterwards.
