@@ -199,6 +199,15 @@ impl Bench {
         let block = blocks.filter(|block| block["type"] == "tool_result").nth(number).expect("a result");
         (last.tool_results().remove(number).1, block["is_error"] == true)
     }
+
+    /// The same of the call in the session's message of this number, where each message makes one.
+    pub(crate) fn handed_back_in(&self, message: usize) -> (String, bool) {
+        let after = &self.model.main_requests()[message + 1];
+        let messages = after.body["messages"].as_array().expect("messages");
+        let blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
+        let block = blocks.filter(|block| block["type"] == "tool_result").next_back().expect("a result");
+        (after.tool_results().pop().expect("a result").1, block["is_error"] == true)
+    }
 }
 
 /// The names of the tools that a request offers.

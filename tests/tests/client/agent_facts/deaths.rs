@@ -1,107 +1,162 @@
 //! A subagent that dies.
 
-use crate::agent_facts::bench::{Bench, push};
+use crate::agent_facts::bench::{Bench, Noted, push};
 use plimsoll_testkit::scripted_model::{RequestKind, Step};
 use serde_json::Value;
 
-/// A session whose frame says something and runs something, then gets this from the model again and again.
-fn dying(end: Step) -> Bench {
-    let bench = Bench::new(move |request| match request.kind {
-        RequestKind::Subagent if request.tool_results().is_empty() && !request.text().contains("SUMMARY") => {
-            Step::bash("echo frame-tool-ran").say("On the way.")
+/// What a frame gets from the model again and again, after it has said something and run something.
+fn ends() -> [Step; 9] {
+    [
+        Step::error(500, "broken"),
+        Step::error(429, "broken"),
+        Step::error(400, "bad words"),
+        Step::text("no").stop_reason("refusal"),
+        Step::text("and so on").stop_reason("max_tokens"),
+        Step::text("half a text").cut(),
+        Step::text("half a text").sse_error("overloaded_error", "busy"),
+        Step::default(),
+        // This one says nothing before.
+        Step::error(500, "broken"),
+    ]
+}
+
+/// A session that pushes a frame for each of these ends, one after the other: starting a client for each costs far more than
+/// what it shows.
+fn session() -> Bench {
+    let bench = Bench::new(|request| match request.kind {
+        RequestKind::Subagent => {
+            let words = request.first_text();
+            let number =
+                (0..ends().len()).find(|number| words.contains(&format!("Go, {number}."))).expect("a number");
+            let speaks = number + 1 < ends().len() && request.tool_results().is_empty();
+            if speaks && !request.text().contains("SUMMARY") {
+                return Step::bash("echo frame-tool-ran").say("On the way.");
+            }
+            ends()[number].clone()
         }
-        RequestKind::Subagent => end.clone(),
-        _ if request.tool_results().is_empty() => push("Go."),
-        _ => Step::text("Done."),
+        _ => {
+            let messages = request.body["messages"].as_array().expect("messages");
+            let answered = messages.iter().filter(|message| message["role"] == "assistant").count();
+            if answered < ends().len() { push(&format!("Go, {answered}.")) } else { Step::text("Done.") }
+        }
     });
     bench.run();
     bench
 }
 
-/// Of how the frame ended: its own last event, and the parent's.
-fn ending(bench: &Bench) -> Vec<String> {
-    let mut story = bench.story_of(&["SubagentStop", "StopFailure", "PostToolUse Agent", "Failure Agent"]);
-    // The client does not wait for StopFailure.
-    story.sort_by_key(|line| !line.contains(" a1"));
-    story
+/// What the hooks and the parent heard of one frame's end.
+#[derive(Debug)]
+struct Death {
+    /// The frame's last event and the parent's.
+    events: Vec<String>,
+    /// The payload of the frame's last event.
+    last: Value,
+    /// The payload of the parent's event.
+    returned: Value,
+    /// What the parent's model reads, and whether it is an error.
+    text: String,
+    is_error: bool,
+    /// How often the frame's model was asked.
+    requests: usize,
 }
 
-/// The payload that says what the frame died of, and what the parent heard.
-fn dead(bench: &Bench) -> (Value, String) {
-    assert_eq!(ending(bench), ["StopFailure a1=frame", "PostToolUseFailure Agent"], "{:#?}", bench.story());
-    let failed = bench.noted_of("PostToolUseFailure").remove(0);
-    assert!(failed["agent_id"].is_null() && failed["tool_response"].is_null(), "it names no agent: {failed}");
-    assert_eq!(failed["tool_use_id"], "toolu_0001_0");
-    assert_eq!(failed["is_interrupt"], false);
-    let (text, error) = bench.handed_back();
-    assert!(error && failed["error"] == text.as_str(), "{text}");
-    assert!(text.starts_with("Agent terminated early due to an API error: "), "{text}");
-    (bench.noted_of("StopFailure").remove(0), text)
+fn deaths(bench: &Bench) -> Vec<Death> {
+    let noted = bench.noted();
+    let is_end = |noted: &&Noted| {
+        let is_of_frame = !noted.payload["agent_id"].is_null();
+        match noted.event.as_str() {
+            "SubagentStop" | "StopFailure" => is_of_frame,
+            "PostToolUse" | "PostToolUseFailure" => !is_of_frame && noted.payload["tool_name"] == "Agent",
+            _ => false,
+        }
+    };
+    let mut ends: Vec<Noted> = noted.iter().filter(is_end).cloned().collect();
+    let frames: Vec<Noted> = noted.into_iter().filter(|noted| noted.event == "SubagentStart").collect();
+    assert_eq!(
+        (frames.len(), ends.len()),
+        (self::ends().len(), 2 * self::ends().len()),
+        "{:#?}",
+        bench.story()
+    );
+    let death = |(number, start): (usize, &Noted)| {
+        // The client does not wait for StopFailure.
+        let of_frame = ends.iter().position(|end| end.payload["agent_id"] == start.payload["agent_id"]);
+        let last = ends.remove(of_frame.expect("an end"));
+        let of_parent = ends.iter().position(|end| end.payload["agent_id"].is_null());
+        let returned = ends.remove(of_parent.expect("a return"));
+        let (text, is_error) = bench.handed_back_in(number);
+        let words = format!("Go, {number}.");
+        let requests = bench.frame_requests();
+        Death {
+            events: vec![last.event, returned.event],
+            last: last.payload,
+            returned: returned.payload,
+            text,
+            is_error,
+            requests: requests.iter().filter(|request| request.first_text().contains(&words)).count(),
+        }
+    };
+    frames.iter().enumerate().map(death).collect()
+}
+
+/// A frame whose end is a failed call: what it died of.
+fn assert_failed_call(death: &Death, error: &str) {
+    assert_eq!(death.events, ["StopFailure", "PostToolUseFailure"], "{death:#?}");
+    assert!(death.returned["agent_id"].is_null() && death.returned["tool_response"].is_null(), "{death:#?}");
+    assert_eq!(death.returned["is_interrupt"], false);
+    assert!(death.is_error && death.returned["error"] == death.text.as_str(), "{death:#?}");
+    assert!(death.text.starts_with("Agent terminated early due to an API error: "), "{death:#?}");
+    assert_eq!(death.last["error"], error, "{death:#?}");
 }
 
 #[test]
-fn a_subagent_whose_request_is_refused_is_a_failed_call() {
-    let (stop, text) = dead(&dying(Step::error(400, "bad words")));
-    assert_eq!(stop["error"], "unknown");
-    assert!(text.contains("API Error: 400 bad words (error type unknown, HTTP 400,"), "{text}");
-    let (stop, _) = dead(&dying(Step::text("no").stop_reason("refusal")));
-    assert_eq!(stop["error"], "invalid_request");
-    let (stop, _) = dead(&dying(Step::text("and so on").stop_reason("max_tokens")));
-    assert_eq!(stop["error"], "max_output_tokens");
-}
-
-#[test]
-fn a_subagent_that_had_said_nothing_when_the_server_failed_is_a_failed_call() {
-    let bench = Bench::new(|request| match request.kind {
-        RequestKind::Subagent => Step::error(500, "broken"),
-        _ if request.tool_results().is_empty() => push("Go."),
-        _ => Step::text("Done."),
-    });
-    bench.run();
-    let (stop, text) = dead(&bench);
-    assert_eq!(stop["error"], "server_error");
-    assert!(text.contains("API Error: 500 broken"), "{text}");
-    assert_eq!(bench.frame_requests().len(), 2, "one retry, as CLAUDE_CODE_MAX_RETRIES says");
-}
-
-#[test]
-fn a_subagent_that_had_said_something_when_the_server_failed_counts_as_completed_with_a_note() {
-    for (status, error) in [(500, "server_error"), (429, "rate_limit")] {
-        let bench = dying(Step::error(status, "broken"));
-        assert_eq!(ending(&bench), ["StopFailure a1=frame", "PostToolUse Agent"]);
-        assert_eq!(bench.noted_of("StopFailure")[0]["error"], error);
-        let response = &bench.noted_of("PostToolUse").pop().expect("it returned")["tool_response"];
-        assert_eq!((&response["status"], &response["harnessNoteCount"]), (&"completed".into(), &2.into()));
+fn the_end_of_a_subagent_says_what_it_died_of_and_returns_what_it_had_said() {
+    let bench = session();
+    let deaths = deaths(&bench);
+    let [server, rate, refused, refusal, too_long, cut, broken, empty, silent] = &deaths[..] else {
+        panic!("{deaths:#?}")
+    };
+    // A request that is refused is a failed call.
+    assert_failed_call(refused, "unknown");
+    assert!(refused.text.contains("API Error: 400 bad words (error type unknown, HTTP 400,"), "{refused:#?}");
+    assert_failed_call(refusal, "invalid_request");
+    assert_failed_call(too_long, "max_output_tokens");
+    // So is one that had said nothing when the server failed.
+    assert_failed_call(silent, "server_error");
+    assert!(silent.text.contains("API Error: 500 broken"), "{silent:#?}");
+    assert_eq!(silent.requests, 2, "one retry, as CLAUDE_CODE_MAX_RETRIES says");
+    // One that had said something counts as completed, with a note.
+    assert_eq!(server.returned["tool_use_id"], "toolu_0001_0");
+    // A second note names the tools that the subagent used; the second subagent that used the same ones comes without it.
+    let used = server.returned["tool_response"]["content"][1]["text"].as_str().unwrap_or_default();
+    assert!(used.starts_with("<tools-used-before-summary>Bash<"), "{server:#?}");
+    for (death, error, notes) in [(server, "server_error", 2), (rate, "rate_limit", 1)] {
+        assert_eq!(death.events, ["StopFailure", "PostToolUse"], "{death:#?}");
+        assert_eq!(death.last["error"], error);
+        let response = &death.returned["tool_response"];
+        assert_eq!(
+            (&response["status"], &response["harnessNoteCount"]),
+            (&"completed".into(), &notes.into())
+        );
         let note = response["content"][0]["text"].as_str().expect("a note");
         assert!(note.starts_with("Agent terminated early due to an API error: "), "{note}");
         assert!(note.contains("Everything below is PARTIAL output"), "{note}");
-        assert_eq!(response["content"][2]["text"], "On the way.");
-        let (text, error) = bench.handed_back();
-        assert!(!error && text.contains("PARTIAL output") && text.contains("  On the way."), "{text}");
+        assert_eq!(response["content"][notes]["text"], "On the way.");
+        assert!(!death.is_error, "{death:#?}");
+        assert!(death.text.contains("PARTIAL output") && death.text.contains("  On the way."), "{death:#?}");
     }
-}
-
-#[test]
-fn a_subagent_whose_stream_broke_off_ends_as_if_it_had_finished() {
-    for end in
-        [Step::text("half a text").cut(), Step::text("half a text").sse_error("overloaded_error", "busy")]
-    {
-        let bench = dying(end);
-        assert_eq!(ending(&bench), ["SubagentStop a1=frame", "PostToolUse Agent"]);
-        assert_eq!(bench.noted_of("SubagentStop")[0]["last_assistant_message"], "half a text");
-        let (text, error) = bench.handed_back();
-        assert!(!error && !text.contains("PARTIAL") && text.contains("  half a text"), "{text}");
+    // One whose stream broke off ends as if it had finished.
+    for death in [cut, broken] {
+        assert_eq!(death.events, ["SubagentStop", "PostToolUse"], "{death:#?}");
+        assert_eq!(death.last["last_assistant_message"], "half a text");
+        assert!(!death.is_error && !death.text.contains("PARTIAL"), "{death:#?}");
+        assert!(death.text.contains("  half a text"), "{death:#?}");
     }
-}
-
-#[test]
-fn an_empty_end_hands_back_the_words_before_it() {
-    let bench = dying(Step::default());
-    assert_eq!(ending(&bench), ["SubagentStop a1=frame", "PostToolUse Agent"]);
-    assert!(bench.noted_of("SubagentStop")[0]["last_assistant_message"].is_null());
-    assert_eq!(bench.frame_requests().len(), 3, "it was asked once more");
-    let (text, error) = bench.handed_back();
-    assert!(!error && text.contains("  On the way."), "{text}");
+    // An empty end returns the words before it.
+    assert_eq!(empty.events, ["SubagentStop", "PostToolUse"], "{empty:#?}");
+    assert!(empty.last["last_assistant_message"].is_null());
+    assert_eq!(empty.requests, 3, "it was asked once more");
+    assert!(!empty.is_error && empty.text.contains("  On the way."), "{empty:#?}");
 }
 
 #[test]

@@ -62,56 +62,56 @@ fn an_agent_that_is_not_defined_is_a_failed_call() {
     assert_eq!(bench.story_of(&["Failure", "Subagent"]), ["PostToolUseFailure Agent"]);
 }
 
+/// All in one session: starting a client for each fact costs far more than what it shows.
 #[test]
-fn an_agent_without_a_list_has_the_tools_of_its_parent_and_a_prompt_of_its_own() {
-    let [first] = defined([""]);
-    let has = tools(&first);
-    for tool in ["Agent", "Bash", "Edit", "Read", "Write", "Skill", "ToolSearch", NOTE] {
-        assert!(has.contains(&tool), "{tool} in {has:?}");
-    }
-    let system = first.system_text();
-    assert!(system.contains("You work in a frame.") && system.len() < 2_500, "{system}");
-    assert!(first.text().contains("WORDS-OF-THE-PROJECT"));
-}
-
-#[test]
-fn the_model_is_the_parents_unless_the_file_says_another() {
-    let [bare, inherits, other] = defined(["", "model: inherit\n", "model: haiku\n"]);
-    assert_eq!(bare.model, inherits.model);
-    assert!(other.model.contains("haiku") && !bare.model.contains("haiku"), "{}", other.model);
-}
-
-#[test]
-fn a_list_of_tools_makes_the_first_request_small() {
+fn the_file_of_an_agent_chooses_its_tools_its_model_and_what_it_is_told() {
     let by_name = format!("tools: Bash, Read, Agent, {NOTE}\n");
     let by_server = ["mcp__plimsoll", "mcp__plimsoll__*"]
         .map(|list| format!("tools: Bash, Read, Edit, Write, Agent, {list}\n"));
-    let [bare, by_name, plain, starred] = defined(["", &by_name, &by_server[0], &by_server[1]]);
-    let bare = bare.bytes();
+    let [bare, inherits, other_model, by_name, plain, starred, no_search, no_words] = defined([
+        "",
+        "model: inherit\n",
+        "model: haiku\n",
+        &by_name,
+        &by_server[0],
+        &by_server[1],
+        "disallowedTools: ToolSearch\n",
+        "omitClaudeMd: true\n",
+    ]);
+
+    // Without a list it has the tools of its parent, and a prompt of its own.
+    let has = tools(&bare);
+    for tool in ["Agent", "Bash", "Edit", "Read", "Write", "Skill", "ToolSearch", NOTE] {
+        assert!(has.contains(&tool), "{tool} in {has:?}");
+    }
+    let system = bare.system_text();
+    assert!(system.contains("You work in a frame.") && system.len() < 2_500, "{system}");
+    assert!(bare.text().contains("WORDS-OF-THE-PROJECT"));
+
+    // The model is the parent's unless the file says another.
+    assert_eq!(bare.model, inherits.model);
+    assert!(other_model.model.contains("haiku") && !bare.model.contains("haiku"), "{}", other_model.model);
+
+    // A list of tools makes the first request small.
+    let bytes = bare.bytes();
     let of_frame: Vec<&str> = tools(&by_name);
     assert!(of_frame.contains(&NOTE) && of_frame.contains(&"Agent"), "{of_frame:?}");
     assert!(
         !of_frame.contains(&"mcp__plimsoll__memory_show") && !of_frame.contains(&"Skill"),
         "{of_frame:?}"
     );
-    assert!(by_name.bytes() * 10 < bare * 6, "{} of {bare} bytes", by_name.bytes());
+    assert!(by_name.bytes() * 10 < bytes * 6, "{} of {bytes} bytes", by_name.bytes());
     for (list, by_server) in by_server.iter().zip([plain, starred]) {
         let of_server = tools(&by_server).iter().filter(|name| name.starts_with("mcp__plimsoll__")).count();
         assert!(of_server >= 9, "{list} stands for all of them: {:?}", tools(&by_server));
-        assert!(by_server.bytes() * 10 < bare * 7, "{} of {bare} bytes", by_server.bytes());
+        assert!(by_server.bytes() * 10 < bytes * 7, "{} of {bytes} bytes", by_server.bytes());
     }
-}
 
-#[test]
-fn without_the_search_for_tools_the_first_request_grows() {
-    let [bare, without] = defined(["", "disallowedTools: ToolSearch\n"]);
-    assert!(tools(&without).contains(&"WebFetch") && !tools(&bare).contains(&"WebFetch"));
-    assert!(without.bytes() > bare.bytes(), "{} and {} bytes", without.bytes(), bare.bytes());
-}
+    // Without the search for tools it grows.
+    assert!(tools(&no_search).contains(&"WebFetch") && !tools(&bare).contains(&"WebFetch"));
+    assert!(no_search.bytes() > bytes, "{} and {bytes} bytes", no_search.bytes());
 
-#[test]
-fn an_agent_can_do_without_the_projects_words() {
-    let [first] = defined(["omitClaudeMd: true\n"]);
-    assert!(!first.text().contains("WORDS-OF-THE-PROJECT"));
-    assert!(first.text().contains("Go, 0."));
+    // It can do without the project's words.
+    assert!(!no_words.text().contains("WORDS-OF-THE-PROJECT"));
+    assert!(no_words.text().contains("Go, 7."));
 }

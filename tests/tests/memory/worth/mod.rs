@@ -88,6 +88,15 @@ fn the_page_shows_what_a_small_window_costs() {
     assert!(rereads.priced > memory.priced && memory.priced > frames.priced, "{rereads:?}, {memory:?}");
 }
 
+/// The ways of working without our programs change only with the client: the next test plays them, too.
+#[test]
+fn the_page_shows_what_the_memory_costs_in_a_small_task() {
+    let measured = measure(Size::Small, Window::Large, &[Way::Frames, Way::Memory]);
+    page::check_rows(Table::Small, &measured);
+    let [memory, frames] = [Way::Memory, Way::Frames].map(|way| measured[&way]);
+    assert!(memory.sent < frames.sent && memory.priced * 2 < frames.priced, "{memory:?}, {frames:?}");
+}
+
 #[test]
 fn the_page_shows_what_a_small_task_costs() {
     let measured =
