@@ -80,16 +80,16 @@ pub struct OpenItemCost {
     pub tokens: u64,
 }
 
-/// How far the growth of a session's context has been measured.
+/// How far the growth of a session's context has been measured. In the file it is the list of its figures, in their order:
+/// named fields would make every hook program larger by several kilobytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(from = "Vec<u64>", into = "Vec<u64>")]
 pub struct MeasuredGrowth {
     /// Bytes of the transcript that have been read.
     pub read_bytes: u64,
     /// Growth up to there, in tokens.
     pub tokens: u64,
     /// The highest usage since the last compaction; none before the first response.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub peak: Option<u64>,
     /// The part of the growth that items were charged with.
     pub charged: u64,
@@ -101,6 +101,21 @@ impl MeasuredGrowth {
         let peak = self.peak.get_or_insert(usage);
         self.tokens = self.tokens.saturating_add(usage.saturating_sub(*peak));
         *peak = usage.max(*peak);
+    }
+}
+
+impl From<Vec<u64>> for MeasuredGrowth {
+    fn from(figures: Vec<u64>) -> MeasuredGrowth {
+        let figure = |place: usize| figures.get(place).copied().unwrap_or_default();
+        // No response uses no tokens.
+        let peak = Some(figure(2)).filter(|peak| *peak > 0);
+        MeasuredGrowth { read_bytes: figure(0), tokens: figure(1), peak, charged: figure(3) }
+    }
+}
+
+impl From<MeasuredGrowth> for Vec<u64> {
+    fn from(MeasuredGrowth { read_bytes, tokens, peak, charged }: MeasuredGrowth) -> Vec<u64> {
+        vec![read_bytes, tokens, peak.unwrap_or_default(), charged]
     }
 }
 
@@ -169,6 +184,17 @@ mod tests {
             assert_eq!(serde_json::from_str::<MeasuredItem>(text).unwrap(), expected);
             assert_eq!(serde_json::to_string(&expected).unwrap(), text);
         }
+    }
+
+    #[test]
+    fn measured_growth_is_a_list_of_figures_and_a_short_one_is_read() {
+        let growth = |peak| MeasuredGrowth { read_bytes: 9, tokens: 5, peak, charged: 4 };
+        for (text, expected) in [("[9,5,7,4]", growth(Some(7))), ("[9,5,0,4]", growth(None))] {
+            assert_eq!(serde_json::from_str::<MeasuredGrowth>(text).unwrap(), expected);
+            assert_eq!(serde_json::to_string(&expected).unwrap(), text);
+        }
+        let short = MeasuredGrowth { read_bytes: 9, ..MeasuredGrowth::default() };
+        assert_eq!(serde_json::from_str::<MeasuredGrowth>("[9]").unwrap(), short);
     }
 
     #[test]

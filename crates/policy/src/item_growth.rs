@@ -80,7 +80,9 @@ impl<'a> GrowthReader<'a> {
     /// Returns true if it matters which tools this response calls, besides those that tick the plan. The line may lack its
     /// content.
     pub fn needs_calls(&self, line: &Line) -> bool {
-        !self.wrote_since_tick || !self.wrote_since_plan_change && self.is_after_plan_change(line)
+        let is_after_tick = self.items.is_empty() || !self.ticks.is_empty();
+        is_after_tick && !self.wrote_since_tick
+            || !self.wrote_since_plan_change && self.is_after_plan_change(line)
     }
 
     fn is_after_plan_change(&self, line: &Line) -> bool {
@@ -224,26 +226,31 @@ pub struct Charges {
 /// equally. What follows the last tick belongs to the open item if the session has begun that, else to the last ticked item.
 pub fn charge(session: &SessionGrowth, open: OpenItems<'_>, has_ended: bool) -> Charges {
     let SessionGrowth { growth, ticked_at, wrote_since_tick } = session;
-    let mut order: Vec<usize> = (0..ticked_at.len()).collect();
-    order.sort_by_key(|item| ticked_at[*item]);
-    let mut charges = Charges { ticked: vec![0; ticked_at.len()], ..Charges::default() };
-    let mut before = growth.charged.min(growth.tokens);
-    for together in order.chunk_by(|one, other| ticked_at[*one] == ticked_at[*other]) {
-        let at = ticked_at[together[0]].clamp(before, growth.tokens);
-        let (grown, number) = (at - before, together.len() as u64);
-        for (place, item) in together.iter().enumerate() {
-            charges.ticked[*item] = grown / number + u64::from((place as u64) < grown % number);
+    let start = growth.charged.min(growth.tokens);
+    let place_of = |item: usize| ticked_at[item].clamp(start, growth.tokens);
+    let mut places: Vec<u64> = (0..ticked_at.len()).map(place_of).collect();
+    let last = (0..places.len()).reduce(|last, item| if places[item] >= places[last] { item } else { last });
+    let by_item = places.clone();
+    places.sort_unstable();
+    let mut charges = Charges { ticked: vec![0; by_item.len()], ..Charges::default() };
+    let (mut taken, mut before) = (0, start);
+    while let Some(at) = places.get(taken).copied() {
+        let together = places[taken..].partition_point(|place| *place <= at);
+        let (share, mut odd) = ((at - before) / together as u64, (at - before) % together as u64);
+        for (item, _) in by_item.iter().enumerate().filter(|(_, place)| **place == at) {
+            charges.ticked[item] = share + u64::from(odd > 0);
+            odd = odd.saturating_sub(1);
         }
-        before = at;
+        (taken, before) = (taken + together, at);
     }
     let rest = growth.tokens - before;
     let begun =
-        if *wrote_since_tick { open.own.or(open.next) } else { open.own.filter(|_| order.is_empty()) };
-    match (begun, order.last()) {
+        if *wrote_since_tick { open.own.or(open.next) } else { open.own.filter(|_| ticked_at.is_empty()) };
+    match (begun, last) {
         _ if rest == 0 => {}
         (Some(_), _) if !has_ended => charges.left = rest,
         (Some(item), _) => charges.open = Some((item.to_owned(), rest)),
-        (None, Some(last)) => charges.ticked[*last] += rest,
+        (None, Some(last)) => charges.ticked[last] += rest,
         (None, None) => charges.last_ticked_before = rest,
     }
     charges

@@ -5,10 +5,6 @@ use plimsoll_protocol::tool::ToolInput;
 /// Programs that print and change nothing, as the first word of each part of a command line.
 const LOOK_PROGRAMS: [&str; 14] =
     ["cat", "cd", "diff", "echo", "egrep", "git", "grep", "head", "less", "ls", "rg", "tail", "test", "wc"];
-/// The letters of a ticked box.
-const TICKED: [char; 2] = ['x', 'X'];
-/// The letter of an open box.
-const OPEN: [char; 1] = [' '];
 
 /// Returns true for a call that puts a tick into the plan.
 pub fn puts_a_tick(input: &ToolInput, plan_file: &str) -> bool {
@@ -33,16 +29,11 @@ pub fn ticks_of_call(input: &ToolInput, plan_file: &str, items: &[String]) -> Ve
     if let Some(command) = &input.command {
         return if only_looks(command) { Vec::new() } else { ticks_of_command(command, items) };
     }
-    let ticks = |text: Option<&String>| -> Vec<Option<usize>> {
-        let words = words_behind(text.map_or("", String::as_str), &TICKED);
-        // Words that are no item's are another item's, which was ticked before or is no longer in the plan.
-        words.map(|words| (words, item_named(words, items))).filter(is_known).map(|(_, item)| item).collect()
-    };
-    let mut before = ticks(input.old_string.as_ref());
-    let mut now = ticks(input.new_string.as_ref().or(input.content.as_ref()));
+    let mut before = ticks_in_text(input.old_string.as_ref(), items);
+    let mut now = ticks_in_text(input.new_string.as_ref().or(input.content.as_ref()), items);
     now.retain(|tick| match before.iter().position(|known| known == tick) {
         Some(place) => {
-            before.remove(place);
+            before.swap_remove(place);
             false
         }
         None => true,
@@ -50,30 +41,54 @@ pub fn ticks_of_call(input: &ToolInput, plan_file: &str, items: &[String]) -> Ve
     now
 }
 
-fn is_known((words, item): &(&str, Option<usize>)) -> bool {
-    item.is_some() || words.is_empty()
-}
-
-/// A command names its item behind the ticked box, or behind the open box that it looks for.
-fn ticks_of_command(command: &str, items: &[String]) -> Vec<Option<usize>> {
-    let named = |marks| words_behind(command, marks).filter_map(|words| item_named(words, items).map(Some));
-    let mut ticks: Vec<Option<usize>> = named(&TICKED[..]).collect();
-    if ticks.is_empty() {
-        ticks.extend(named(&OPEN[..]));
-    }
-    if ticks.is_empty() {
-        ticks.push(None);
+fn ticks_in_text(text: Option<&String>, items: &[String]) -> Vec<Option<usize>> {
+    let mut ticks = Vec::new();
+    for words in words_behind(text.map_or("", String::as_str), true) {
+        let item = item_named(words, items);
+        // Words that are no item's are another item's, which was ticked before or is no longer in the plan.
+        if item.is_some() || words.is_empty() {
+            ticks.push(item);
+        }
     }
     ticks
 }
 
-/// Returns the rest of the line behind each box, from its first letter or digit on. A box may be escaped, as in a pattern.
-fn words_behind<'a>(text: &'a str, marks: &'a [char]) -> impl Iterator<Item = &'a str> {
-    text.match_indices('[').filter_map(move |(place, bracket)| {
-        let rest = text[place + bracket.len()..].strip_prefix(marks)?;
-        let rest = rest.strip_prefix('\\').unwrap_or(rest).strip_prefix(']')?;
-        Some(from_first_word(rest.lines().next().unwrap_or_default()))
-    })
+/// A command names its item behind the ticked box, or behind the open box that it looks for.
+fn ticks_of_command(command: &str, items: &[String]) -> Vec<Option<usize>> {
+    let mut ticks = Vec::new();
+    for is_ticked in [true, false] {
+        for words in words_behind(command, is_ticked) {
+            let item = item_named(words, items);
+            if item.is_some() {
+                ticks.push(item);
+            }
+        }
+        if !ticks.is_empty() {
+            return ticks;
+        }
+    }
+    vec![None]
+}
+
+/// Returns the rest of the line behind each ticked or each open box, from its first letter or digit on. A box may be escaped,
+/// as in a pattern.
+fn words_behind(text: &str, is_ticked: bool) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut rest = text;
+    while let Some(place) = rest.find('[') {
+        rest = &rest[place + 1..];
+        let mark =
+            if rest.starts_with(' ') { Some(false) } else { rest.starts_with(['x', 'X']).then_some(true) };
+        if mark != Some(is_ticked) {
+            continue;
+        }
+        let after = &rest[1..];
+        if let Some(after) = after.strip_prefix('\\').unwrap_or(after).strip_prefix(']') {
+            let end = after.find('\n').unwrap_or(after.len());
+            words.push(from_first_word(&after[..end]));
+        }
+    }
+    words
 }
 
 fn from_first_word(text: &str) -> &str {
@@ -83,16 +98,18 @@ fn from_first_word(text: &str) -> &str {
 /// Returns the item that begins with the same words as this text, the one with most of them: a call may name an item by its
 /// beginning, and escape what follows.
 fn item_named(text: &str, items: &[String]) -> Option<usize> {
-    let shared = |item: &str| {
+    let (mut best, mut most) = (None, 0);
+    for (place, item) in items.iter().enumerate() {
         let item = from_first_word(item);
         let same = item.chars().zip(text.chars()).take_while(|(one, other)| one == other);
         let length: usize = same.map(|(letter, _)| letter.len_utf8()).sum();
         let ends_word = |text: &str| !text[length..].starts_with(char::is_alphanumeric);
-        if ends_word(item) && ends_word(text) { length } else { 0 }
-    };
-    let lengths = items.iter().map(|item| shared(item)).enumerate().filter(|(_, length)| *length > 0);
-    // The first of several that are equally alike.
-    lengths.rev().max_by_key(|(_, length)| *length).map(|(place, _)| place)
+        // The first of several that are equally alike.
+        if length > most && ends_word(item) && ends_word(text) {
+            (best, most) = (Some(place), length);
+        }
+    }
+    best
 }
 
 /// Returns true for a call that writes a file that is not the plan. Stricter than
@@ -108,10 +125,14 @@ pub fn writes_other_file(input: &ToolInput, plan_file: &str) -> bool {
 }
 
 fn writes(command: &str) -> bool {
-    let rest = ["2>&1", "2> /dev/null", "2>/dev/null", "> /dev/null", ">/dev/null"]
-        .iter()
-        .fold(command.to_owned(), |command, part| command.replace(part, ""));
-    rest.contains('>') || rest.contains(" -i") || rest.contains(" -pi")
+    let mut rest = command;
+    while let Some(place) = rest.find('>') {
+        rest = rest[place + 1..].trim_start_matches(['>', ' ']);
+        if !rest.starts_with('&') && !rest.starts_with("/dev/null") {
+            return true;
+        }
+    }
+    command.contains(" -i") || command.contains(" -pi")
 }
 
 fn only_looks(command: &str) -> bool {

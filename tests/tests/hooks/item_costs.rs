@@ -175,3 +175,19 @@ fn a_transcript_that_another_program_replaced_charges_nothing_twice() {
     session.end();
     assert_eq!(session.costs(), (vec![100_000, 20_000], vec![]));
 }
+
+#[test]
+fn the_part_of_a_transcript_that_was_measured_is_not_read_again() {
+    let mut session = Session::start(THREE);
+    session.work(30_000);
+    session.tick(130_000, "one");
+    session.stop();
+    // Of the same length, so that only a reader of these lines notices.
+    for line in &mut session.lines {
+        line["message"]["usage"]["input_tokens"] = 99_999.into();
+    }
+    session.lines[1]["message"]["usage"]["input_tokens"] = 999_999.into();
+    session.tick(150_000, "two");
+    session.stop();
+    assert_eq!(session.costs(), (vec![100_000, 20_000], vec![]));
+}
