@@ -24,6 +24,9 @@ pub(super) fn of(todo: &TodoList, plan: &Plan, workers: usize) -> Schedule {
 /// The section of the page.
 pub(super) fn text(schedule: &Schedule, workers: usize) -> String {
     let title = format!("## With {}", counted(workers, "worker"));
+    if schedule.slots.is_empty() && schedule.never.is_empty() {
+        return format!("{title}\n\nNo item is open.");
+    }
     if schedule.slots.is_empty() {
         return format!("{title}\n\nNo worker would get an item: the open ones wait for each other.");
     }
@@ -97,5 +100,11 @@ mod tests {
             assert!(page.contains(part), "{part} in {page}");
         }
         assert!(shown("- [ ] a (after: 2)\n- [ ] b (after: 1)\n", 2).contains("No worker would get an item"));
+    }
+
+    #[test]
+    fn a_plan_without_open_items_has_none_that_wait() {
+        let page = shown("- [x] a\n- [x] b (after: 1)\n", 2);
+        assert!(page.contains("No item is open.") && !page.contains("wait for each other"), "{page}");
     }
 }
