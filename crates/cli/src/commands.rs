@@ -49,17 +49,17 @@ pub(crate) struct Command {
 
 const FIRST_STEPS: &str = "\
 First steps:
-  plimsoll init                                set up the hooks, for you or for this project
+  plimsoll init         set up the hooks, for you or for this project
   plimsoll run --objective 'Do fix_plan.md.' -- --allowedTools Bash Edit Write
-  plimsoll status                              where the run stands
-  plimsoll run --help                          every command has a page like this";
+  plimsoll status       how far the run has come
+  plimsoll run --help   the options; every command has such a page";
 
 const VERSION: &str = "Print the version; with --json also target and commit";
 
 const UNINSTALL: &str = "\
 Examples:
   plimsoll uninstall --dry-run    show what would change
-  plimsoll uninstall              your own hooks; with --local or --project those of this project
+  plimsoll uninstall              your own hooks; see --local and --project
 
 Recorded files (.claude/plimsoll/, .claude/handoffs/, …) stay; the command lists them.";
 
@@ -156,12 +156,17 @@ const GROUPS: [(&str, &[&str]); 6] = [
 impl Command {
     /// Reads the command line that this process was started with.
     pub(crate) fn of_process() -> Result<Command, clap::Error> {
-        let mut line = grouped(old_spelling::understood(<Command as CommandFactory>::command()));
+        let mut line = definition();
         let matches =
             line.try_get_matches_from_mut(std::env::args_os()).map_err(with_place_of_client_options)?;
         let read = old_spelling::read(&matches).unwrap_or_else(|| Command::from_arg_matches(&matches));
         read.map_err(|error| error.format(&mut line))
     }
+}
+
+/// Returns the definition of the command line as `plimsoll` parses it, hidden commands and old spellings included.
+pub fn definition() -> clap::Command {
+    grouped(old_spelling::understood(<Command as CommandFactory>::command()))
 }
 
 /// The error of a command line, with the place of an option that is Claude Code's and stands before ` -- `.

@@ -30,7 +30,7 @@ mod worker_words;
 pub use commands::fleet as fleet_line;
 pub use commands::run::progress::{Style, watcher};
 use commands::{Command, Verb};
-pub use commands::{asks_for_build, duration, misread, show_findings, width};
+pub use commands::{asks_for_build, definition, duration, misread, show_findings, width};
 pub use place::of_new_run;
 use plimsoll_domain::build::Build;
 pub use standard_input::InputError;

@@ -10,6 +10,7 @@ mod foresight;
 mod frozen;
 mod gates;
 mod growth;
+mod help_examples;
 mod install;
 mod json_outputs;
 mod log_why;

@@ -31,7 +31,8 @@ pub(crate) struct CheckpointArguments {
 const EXAMPLES: &str = "\
 Examples:
   plimsoll checkpoint
-  plimsoll checkpoint --summary 'The parser reads dates.' --progress 'tests missing' --next 'tests/dates.rs'";
+  plimsoll checkpoint --summary 'The parser reads dates.' \\
+    --progress 'tests missing' --next 'tests/dates.rs'";
 
 /// Writes it and names it.
 pub(crate) fn checkpoint(arguments: &CheckpointArguments) -> ExitCode {

@@ -240,16 +240,18 @@ const EXAMPLES: &str = "\
 Examples:
   plimsoll fleet create night --verify 'npm test' --max-cost 40
   plimsoll fleet status             every fleet in the database
-  plimsoll fleet join night --workers 3 -- --model opus --allowedTools Bash Edit Write
-  plimsoll fleet status night       items, workers, questions
+  plimsoll fleet join night --workers 3 -- --allowedTools Bash Edit Write
+  plimsoll fleet status night       its items and workers
   plimsoll fleet log night -f
 
 The database is PLIMSOLL_DATABASE_URL, or what libpq's variables, service files and ~/.pgpass say. docs/fleet.md says more.";
 
 const CREATE: &str = "\
 Examples:
-  plimsoll fleet create night --verify 'npm test'            onto the branch plimsoll/night
-  plimsoll fleet create night --deliver merge --max-cost 40  onto the branch that is checked out
+  plimsoll fleet create night --verify 'npm test'
+    merges the work on the branch plimsoll/night
+  plimsoll fleet create night --deliver merge --max-cost 40
+    merges the work on the branch that is checked out
 
 Task and plan are those of this clone. Everything must be committed and pushed: the machines that join have what is on the
 remote. The database gets items, branches and commands, and neither the task nor any code.";

@@ -45,10 +45,12 @@ const EXAMPLES: &str = "\
 Example, a loop of your own:
   eval \"$(plimsoll start --objective 'Migrate to Vitest')\"
   while true; do
-    claude -p --output-format json --allowedTools Bash < PROMPT.md | plimsoll gate --wait
+    claude -p --output-format json --allowedTools Bash < PROMPT.md |
+      plimsoll gate --wait
     [ $? -eq 1 ] || break
   done
 
+The sessions need the hooks that `plimsoll init` sets up.
 The result object on standard input is the best evidence, and has the cost as Claude Code computed it. Without it the gate uses the
 hooks' records, adds up the tokens from the transcript, and estimates the cost at list prices. One marker line is printed; the session's
 answer goes to standard error.

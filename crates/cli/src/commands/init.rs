@@ -32,9 +32,9 @@ pub(crate) struct InitArguments {
 const EXAMPLES: &str = "\
 Examples:
   plimsoll init --dry-run --diff    what would change
-  plimsoll init                     asks; without a terminal: your own settings of all projects
-  plimsoll init --local --memory    your own settings of this project, with the working memory
-  plimsoll init --project           preferences and ignore rules for everybody, to commit
+  plimsoll init                     asks which settings file (default: yours)
+  plimsoll init --local --memory    this project only, with the working memory
+  plimsoll init --project           preferences of the team, to commit
 
 `plimsoll uninstall` with the same option removes them, and nothing else.";
 

@@ -34,8 +34,8 @@ enum Verb {
 const EXAMPLES: &str = "\
 Examples:
   plimsoll linear check            check key, issue, permissions and network
-  plimsoll linear sync             deliver notes that could not be sent
   plimsoll linear sync --dry-run   show what would be sent
+  plimsoll linear sync             deliver notes that could not be sent
 
 The issue is `linear.issue` in your own ~/.config/plimsoll/settings.json, for one project below `projects`;
 the key is LINEAR_API_KEY, or what `linear.key_command` there prints. A project's own file can name neither.

@@ -32,10 +32,10 @@ impl MemoryArguments {
 
 const EXAMPLES: &str = "Examples:
   plimsoll memory                                  registers and heap
-  plimsoll memory set R4 'Keep the public API.'    a message to the agent: it sees it at its next step
+  plimsoll memory set R4 'Keep the public API.'    seen at the agent's next step
   plimsoll memory alloc api-spec - < spec.md       a chunk that every frame sees
   plimsoll memory free api-spec
-  plimsoll memory frame show                       what the present frame is to do
+  plimsoll memory frame show                       the task of the current frame
   plimsoll memory history                          who wrote what, and when";
 
 #[derive(Debug, Subcommand)]

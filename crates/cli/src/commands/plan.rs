@@ -65,16 +65,16 @@ const EXAMPLES: &str = "\
 Examples:
   plimsoll plan
   plimsoll plan --json | jq .better
-  plimsoll plan --workers 3               what could be done side by side (see `plimsoll run --workers`)
-  plimsoll plan --fix                     make items of lines such as `- [] …`, `[ ] …` or `1. …`
-  plimsoll plan --draft SPEC.md           let Claude Code propose the items
+  plimsoll plan --workers 3        what could be done side by side
+  plimsoll plan --fix              make items of `- [] …` or `1. …` lines
+  plimsoll plan --draft SPEC.md    let Claude Code propose the items
 
 In the plan:
-  - [ ] Parse the dates (medium)            trivial, simple, medium, complex, very complex
-  - [ ] Convert the files (after: 1)        depends on the first item of the plan
-  - [ ] Rename the page (area: docs)        what it touches: workers do nothing else there meanwhile
-  - [ ] Read leap days (verify: make test)  its check; runs only with `plimsoll run --plan-verify`
-  - [ ] Rename the flag (model: haiku)      a model that your settings or your arguments name";
+  - [ ] Parse the dates (medium)            trivial, simple, …, very complex
+  - [ ] Convert the files (after: 1)        depends on the plan's first item
+  - [ ] Rename the page (area: docs)        one worker at a time works there
+  - [ ] Read leap days (verify: make test)  its check, for `run --plan-verify`
+  - [ ] Rename the flag (model: haiku)      if your settings allow that model";
 
 /// The client's default for an unknown window.
 const ASSUMED_WINDOW: u64 = 1_000_000;

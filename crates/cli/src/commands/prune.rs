@@ -30,7 +30,7 @@ pub(crate) struct PruneArguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  plimsoll prune                             compress the turn logs of sessions that are over; remove nothing
+  plimsoll prune                    compress turn logs of ended sessions
   plimsoll prune --older-than 30d --dry-run
   plimsoll prune --max-size 2G
 

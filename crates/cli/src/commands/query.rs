@@ -73,8 +73,9 @@ Documents:
 Examples:
   plimsoll query -r '.todo_items[]'
   plimsoll query -r '.context_history[] | [.iteration, .peak_percent] | @tsv'
-  plimsoll query --on journal -c 'select(.event == \"checkpoint\") | {at, iteration, percent}'
-  plimsoll query --on journal -s 'group_by(.event) | map({(.[0].event): length}) | add'
+  plimsoll query --on journal -c 'select(.event == \"checkpoint\") | .percent'
+  plimsoll query --on journal \\
+    -s 'group_by(.event) | map({(.[0].event): length}) | add'
   plimsoll query -e '.status == \"completed\"' >/dev/null && echo done
 
 Exit codes:

@@ -42,7 +42,7 @@ pub(crate) struct ReportArguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  plimsoll report                  write the page of the current run, and print its path
+  plimsoll report                  write the run's page, and print its path
   plimsoll report --open           … and open it in the browser
   plimsoll report --run 4f2a       an earlier run, by the beginning of its id
   plimsoll report -o - | less      the page itself

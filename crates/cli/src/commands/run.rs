@@ -108,12 +108,16 @@ enum DeliverMode {
 
 const EXAMPLES: &str = "\
 Examples:
-  plimsoll run --verify 'cargo test' -- --model opus --permission-mode acceptEdits --allowedTools Bash
-  plimsoll run 'Translate docs/ into German.' --todo pages.md --deadline 07:00 --max-cost 20
-  plimsoll run --branch night -- --model opus  leave the current branch as it is; the end says how to merge
-  plimsoll run --workers 3 --verify 'npm test' -- --model opus   three items at a time, merged as they are done
-  plimsoll run --resume                        continue after Ctrl-C, a crash, a reboot
-  plimsoll run --resume --reset-breaker        continue after you have fixed the cause
+  plimsoll run --verify 'cargo test' \\
+    -- --model opus --allowedTools Bash Edit Write
+  plimsoll run 'Translate docs/ into German.' --todo pages.md --deadline 07:00 \\
+    --max-cost 20 -- --allowedTools Bash Edit Write
+  plimsoll run --branch night -- --allowedTools Bash Edit Write
+    leaves the branch that is checked out as it is; the end says how to merge
+  plimsoll run --workers 3 --verify 'npm test' -- --allowedTools Bash Edit Write
+    works on three items at a time and merges each when it is done
+  plimsoll run --resume                    after Ctrl-C, a crash, a reboot
+  plimsoll run --resume --reset-breaker    after you have fixed the cause
 
 Exit codes:
   0    completed

@@ -301,8 +301,10 @@ pub(crate) struct StartArguments {
 const EXAMPLES: &str = "\
 Examples:
   eval \"$(plimsoll start --objective 'Migrate to Vitest')\"
-  plimsoll start --adopt                   a ralph-state.json that another program wrote
+  plimsoll start --adopt
+    shows what it would take from another program's ralph-state.json, and asks
 
+The sessions of a loop need the hooks that `plimsoll init` sets up.
 `scripts/ralph-loop.sh` is such a loop. `plimsoll run` needs none.";
 
 /// Creates the run, plans its first iteration and prints its environment for `eval`.

@@ -25,10 +25,9 @@ enum Verb {
     )]
     Edit(edit::EditArguments),
     /// Show each segment's value, source and visibility
-    #[command(
-        after_help = "To explain a payload of the client, pipe it in: plimsoll statusline explain < payload.json\n\
-                            Otherwise it explains the session that was measured last, with what is known about it."
-    )]
+    #[command(after_help = "Examples:
+  plimsoll statusline explain                   the session measured last
+  plimsoll statusline explain < payload.json    a payload of Claude Code")]
     Explain(explain::ExplainArguments),
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct TurnsArguments {
 }
 
 const EXAMPLES: &str = "Examples:
-  plimsoll turns                                the last 20 turns of all sessions
+  plimsoll turns                                the last 20 turns, all sessions
   plimsoll turns list --failures --since 12h    failures of the last 12 hours
   plimsoll turns list --file src/report.rs      turns that name a file
   plimsoll turns show 4f2a91bc:17               one turn: text, calls, results

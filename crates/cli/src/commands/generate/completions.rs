@@ -16,9 +16,9 @@ const EXAMPLES: &str = "\
 scripts/install.sh puts them where your shells look. By hand:
 
 Examples:
-  plimsoll generate completions bash > ~/.local/share/bash-completion/completions/plimsoll
-  plimsoll generate completions zsh > ~/.local/share/zsh/site-functions/_plimsoll    a folder of your $fpath
-  plimsoll generate completions fish > ~/.config/fish/completions/plimsoll.fish";
+  eval \"$(plimsoll generate completions bash)\"    in ~/.bashrc
+  eval \"$(plimsoll generate completions zsh)\"     in ~/.zshrc, after compinit
+  plimsoll generate completions fish | source     in ~/.config/fish/config.fish";
 
 /// Prints the script.
 pub(super) fn completions(arguments: &CompletionsArguments) -> ExitCode {

@@ -7,7 +7,8 @@ const SCHEMA: &str = include_str!("../../../hooks-config/plimsoll.schema.json");
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  plimsoll generate schema > plimsoll.schema.json    for an editor that checks .claude/plimsoll.json";
+  plimsoll generate schema > plimsoll.schema.json
+    lets an editor check .claude/plimsoll.json";
 
 /// Prints it.
 pub(super) fn schema() -> ExitCode {

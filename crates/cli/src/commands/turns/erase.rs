@@ -32,9 +32,9 @@ pub(super) struct EraseArguments {
 }
 
 const EXAMPLES: &str = "Examples:
-  plimsoll turns erase 4f2a91bc:17              the contents of one turn
-  plimsoll turns erase --secrets --dry-run      which records hold what looks like a secret
-  plimsoll turns erase --secrets                erase them, in all sessions of this project";
+  plimsoll turns erase 4f2a91bc:17            the contents of one turn
+  plimsoll turns erase --secrets --dry-run    which records may hold a secret
+  plimsoll turns erase --secrets              erase those, in all sessions";
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
