@@ -1,10 +1,12 @@
 //! What can be run in the README and in the guide is run, page by page, each as one story in one project, with the real
 //! client. What stands behind ``` says how a block is taken:
 //!
-//! - `sh`: a shell runs it, and it succeeds; `sh by FILE`, also of `sql`, `yaml` and `ini`: a test elsewhere does, or reads it;
+//! - `sh`: a shell runs it, and it succeeds;
+//! - `sh by FILE`, also of `console`, `sql`, `yaml` and `ini`: that file tests it, and names the page;
+//! - `sh not run: REASON`, also of `text`: no test can run it;
 //! - `console`: what stands behind each `$ ` is run, and what stands below is what comes out; `…` is any text;
 //! - `json FILE`: goes into that file of the project, or of the home (`~/`); settings of ours must be taken without a word;
-//! - `text`: for the eye alone.
+//! - `text`: for the eye alone; no command may hide there.
 
 use plimsoll_domain::prompt::BEGIN;
 use plimsoll_testkit::workspace_root;
@@ -63,11 +65,8 @@ fn tell(pages: &[&str]) -> World {
                 let finished = bash(&world, &block.text);
                 assert_eq!(finished.code, Some(0), "{place}: {finished:?}");
             }
-            ("sh" | "sql" | "yaml" | "ini", by) => {
-                let file = by.strip_prefix("by ").expect(place);
-                assert!(workspace_root().join(file).exists(), "{place}: {file} is not there");
-            }
             ("console", "") => console(&world, &block),
+            (_, more) if more.starts_with("by ") || more.starts_with("not run: ") => {}
             ("json", file) => {
                 // The user's own files lie in the home.
                 let path = match file.strip_prefix("~/") {
@@ -120,6 +119,104 @@ fn is_like(shown: &str, printed: &str) -> bool {
 fn what_is_shown_is_compared_and_not_waved_through() {
     assert!(is_like("a … c … e", "a b c d e") && is_like("a", "a") && is_like("…", ""));
     assert!(!is_like("a … c", "a b") && !is_like("a", "a b") && !is_like("a … c … c", "a b c"));
+}
+
+/// Pages with blocks that are no part of the guide.
+const OTHER_PAGES: [&str; 3] = ["ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"];
+
+/// Words that begin a line that somebody may copy into a shell.
+const COMMANDS: [&str; 12] =
+    ["$", "bwrap", "cargo", "claude", "curl", "eval", "export", "git", "npm", "npx", "plimsoll", "while"];
+
+/// Returns the text of a file, or of all files in a folder.
+fn text_of(path: &std::path::Path) -> String {
+    if !path.is_dir() {
+        return std::fs::read_to_string(path).unwrap_or_default();
+    }
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    entries.map(|entry| text_of(&entry.path())).collect()
+}
+
+#[test]
+fn each_block_is_run_or_says_why_not() {
+    for name in PAGES.iter().chain(&OTHER_PAGES) {
+        let is_told = PAGES.contains(name);
+        for block in blocks(name) {
+            let place = &block.place;
+            let (kind, more) = block.how.split_once(' ').unwrap_or((&block.how, ""));
+            let mut words = block.text.lines().filter_map(|line| line.split(' ').next());
+            match (kind, more) {
+                ("sh" | "console" | "sql" | "yaml" | "ini", by) if by.starts_with("by ") => {
+                    let file = &by["by ".len()..];
+                    let text = text_of(&workspace_root().join(file));
+                    assert!(text.contains(name), "{place}: {file} does not name the page that it tests");
+                }
+                ("sh" | "text", reason) if reason.starts_with("not run: ") => {}
+                ("sh" | "console", "") | ("json", _) => assert!(is_told, "{place}: nothing runs it"),
+                ("text", "") => {
+                    let command = words.find(|word| COMMANDS.contains(word));
+                    assert_eq!(command, None, "{place}: nothing runs this command");
+                }
+                _ => panic!("{place}: {:?} is no way to take a block", block.how),
+            }
+        }
+    }
+}
+
+/// Command lines that no test here runs are at least ones that `plimsoll` understands.
+#[test]
+fn the_command_lines_of_all_blocks_are_understood() {
+    let mut count = 0;
+    for block in PAGES.iter().flat_map(|name| blocks(name)) {
+        // In a plain `text` no line begins with a command, and the names of spans are none.
+        let is_plain = ["text", "text not run: the names of spans"].contains(&block.how.as_str());
+        if is_plain || !["sh", "console", "text"].iter().any(|kind| block.how.starts_with(kind)) {
+            continue;
+        }
+        for line in block.text.replace("\\\n", " ").lines() {
+            // The other lines show what is printed.
+            let is_command = !block.how.starts_with("console") || line.starts_with("$ ");
+            let Some(words) = plimsoll_words(line).filter(|_| is_command) else { continue };
+            let parsed = plimsoll_cli::definition().try_get_matches_from(&words);
+            if let Err(error) = parsed {
+                assert!(!error.use_stderr(), "{}: {line}\n{words:?}\n{error}", block.place);
+            }
+            count += 1;
+        }
+    }
+    assert!(count > 40, "{count}");
+    let words = plimsoll_words("x=1 nohup /bin/plimsoll run 'a  b' -- --c > d # e").expect("a command");
+    assert_eq!(words, ["plimsoll", "run", "a  b", "--", "--c"]);
+}
+
+/// Returns the words of the line's first command of ours, up to an operator of the shell or a comment.
+fn plimsoll_words(line: &str) -> Option<Vec<String>> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for letter in line.chars().chain([' ']) {
+        match (quote, letter) {
+            (None, '\'' | '"') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (Some(open), _) if open == letter => quote = None,
+            (None, ' ') => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(letter),
+        }
+    }
+    let start = words
+        .iter()
+        .position(|word| word == "plimsoll" || word.ends_with("/bin/plimsoll") && !word.contains('='))?;
+    // A folder of that name is made and entered in the same way.
+    if words[..start].iter().any(|word| ["git", "cd", "npx", "install"].contains(&word.as_str())) {
+        return None;
+    }
+    let is_operator = |word: &String| {
+        let begins = |start: &str| word.starts_with(start);
+        ["|", "&", ";", ">", "<", "2>", "#", "}", ")"].iter().any(|start| begins(start))
+    };
+    let rest = words[start + 1..].iter().take_while(|word| !is_operator(word));
+    let rest: Vec<String> = rest.map(|word| word.trim_end_matches(';').to_owned()).collect();
+    Some(["plimsoll".to_owned()].into_iter().chain(rest).collect())
 }
 
 #[test]

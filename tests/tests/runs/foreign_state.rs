@@ -1,5 +1,7 @@
 //! A `ralph-state.json` that no run of ours wrote: never half taken for a run, taken over only when asked, and judged for
 //! its own loop by `plimsoll gate` and `plimsoll monitor`.
+//!
+//! Tests commands shown in docs/recipes.md.
 
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};

@@ -1,4 +1,6 @@
 //! A session that cannot go on without the user asks, and the run goes on with the other items until the user has answered.
+//!
+//! Tests commands shown in docs/night.md.
 
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::{Turn, tick};

@@ -1,4 +1,6 @@
 //! What happens between a fleet and its database, and between two of its operations.
+//!
+//! Tests commands shown in docs/fleet.md.
 
 use crate::bench::{client, create, database, open};
 use plimsoll_domain::board::Stage;

@@ -1,4 +1,6 @@
 //! The plugin installed from a checkout, as a marketplace of one.
+//!
+//! Tests commands shown in docs/start.md.
 
 use super::stage::{count, tools, turn_log};
 use plimsoll_domain::log_line::RecordKind;

@@ -1,3 +1,5 @@
+//! Tests commands shown in README.md and docs/start.md.
+
 use crate::delivery::{found, script, shell, tree};
 use plimsoll_testkit::world::World;
 

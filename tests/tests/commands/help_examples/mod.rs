@@ -88,6 +88,16 @@ fn run_example(world: &World, example: &Example) -> Result<(), String> {
     (case.check)(world, &finished).map_err(|error| format!("{place}\n{error}\n{finished:?}"))
 }
 
+/// Runs the block of a page that names this file. The world's database stays the one that is set.
+fn run_block(world: &World, page: &str) -> Finished {
+    let here = "sh by tests/tests/commands/help_examples/mod.rs";
+    let blocks = crate::docs::blocks(page);
+    let block = blocks.iter().find(|block| block.how == here).expect("a block");
+    let lines = block.text.lines().filter(|line| !line.starts_with("export PLIMSOLL_DATABASE_URL="));
+    let script = lines.fold("set -eu\n".to_owned(), |script, line| script + line + "\n");
+    world.command("sh", &["-c", &script]).run().expect_success()
+}
+
 /// Returns the examples of a stage, each once: the page of an old spelling has those of the new one.
 fn examples_of(stage: Stage) -> Vec<Example> {
     let mut known = BTreeSet::new();
@@ -106,6 +116,9 @@ fn the_first_steps_lead_to_a_run_that_completes() {
 fn the_examples_of_run_work_through_their_plans() {
     let (world, _model) = worlds::planned();
     run_examples(&world, &examples_of(Stage::Run));
+    cases::plan_again(&world, 1);
+    let finished = run_block(&world, "docs/workers.md");
+    assert!(finished.stdout.contains("1 of 1 item merged"), "{finished:?}");
 }
 
 #[test]
@@ -118,6 +131,9 @@ fn the_examples_of_loops_make_a_run() {
 fn the_examples_with_a_database_work_on_a_fleet() {
     let (world, _server, _model) = worlds::with_database();
     run_examples(&world, &examples_of(Stage::Database));
+    cases::forget_fleet(&world);
+    let finished = run_block(&world, "docs/fleet.md");
+    assert!(finished.stdout.contains("2 of 2 items merged"), "{finished:?}");
 }
 
 #[test]

@@ -1,4 +1,6 @@
 //! `plimsoll linear check`: each part of the way, and what to do where it ends.
+//!
+//! Tests commands shown in docs/linear.md.
 
 use crate::linear::stage::{note, set_issue, world};
 use plimsoll_testkit::linear::{Fault, KEY, LinearServer};
