@@ -13,6 +13,7 @@ mod branch;
 mod commands;
 pub mod console;
 mod endings;
+mod figure_words;
 mod foreign_state;
 mod full_screen;
 mod hook_answer;

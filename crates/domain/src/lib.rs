@@ -66,6 +66,7 @@ pub mod receipt;
 pub mod record;
 pub mod resume;
 pub mod review;
+pub mod run_figures;
 pub mod settings;
 pub mod size;
 pub mod state;

@@ -33,6 +33,9 @@ pub struct Workers {
     /// True while the board is paused because of what all runs of the user may spend on a day: a resume may allow more.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub waits_for_next_day: bool,
+    /// Why no new item starts any more, while the sessions that are running come to their end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<String>,
     /// One for each item of the board.
     pub works: Vec<Work>,
     /// What else a machine keeps whose board is shared with others: `board` is then what it has last seen of that.
@@ -124,6 +127,9 @@ pub struct Work {
     pub earlier_run: String,
     /// The worker, from 1; 0 before the first.
     pub worker: usize,
+    /// True if the worker waits: for the end of a limit, for money, or for its turn.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_waiting: bool,
     /// With which epoch this machine took it last, where others take items, too.
     #[serde(skip_serializing_if = "is_zero")]
     pub epoch: u64,
@@ -217,6 +223,17 @@ impl Workers {
     /// The branch of one attempt at an item.
     pub fn attempt_branch(&self, item: usize, epoch: u64) -> Result<BranchName, InvalidBranchName> {
         BranchName::parse(&self.branch(item, epoch))
+    }
+
+    /// Returns true if a worker of this machine holds an item.
+    pub fn is_held_here(&self, item: usize) -> bool {
+        let Some(Stage::Leased { lease }) = self.board.items.get(item).map(|row| &row.stage) else {
+            return false;
+        };
+        let is_ours = |member: &Member| {
+            lease.holder.strip_prefix(member.name.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        };
+        self.member.as_ref().is_none_or(is_ours)
     }
 
     /// What all items have used together.

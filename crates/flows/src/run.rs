@@ -43,6 +43,7 @@ use crate::context::session_usage::complete_cost;
 use crate::hook_invocation::RUN_VARIABLE;
 use crate::install::plugin;
 use crate::run::lifecycle::StartError;
+use crate::run_figures::FiguresReader;
 use crate::session_result::SessionResult;
 use apply_verdict::INTERRUPTED;
 use baseline::Known;
@@ -149,6 +150,7 @@ pub fn run(
         watcher,
         watchdog,
         faults: Faults::default(),
+        figures: FiguresReader::default(),
         last: run.clone(),
     };
     runner.watcher.tell(&Progress::Run { state: run });
@@ -210,6 +212,7 @@ struct Runner<'a> {
     watcher: &'a mut dyn RunObserver,
     watchdog: Watchdog,
     faults: Faults,
+    figures: FiguresReader,
     /// The state as it was read last: what is known where it cannot be read.
     last: RunState,
 }
@@ -222,6 +225,7 @@ impl Runner<'_> {
         // Read anew each round: hooks and `plimsoll stop` write it, too.
         let state = state_file::load(self.project, Some(&self.run_id))?.ok_or_else(gone)?;
         self.last = state.clone();
+        self.leave_pause(&state)?;
         // Also those that a killed process did not come to tell.
         self.tell_questions(&state)?;
         let verdict = match self.recover(&state)? {
@@ -233,6 +237,18 @@ impl Runner<'_> {
             },
         };
         self.apply(&verdict)
+    }
+
+    /// The state of a resumed run says what the process before it left: that it is paused. This one works, unless it waits for the same
+    /// moment.
+    fn leave_pause(&self, run: &RunState) -> Result<(), StoreError> {
+        let waits_on = run.iteration_record.phase == Phase::Judged && pause_that_lasts(run).is_some();
+        if run.lifecycle.status() == Status::Paused && !waits_on {
+            state_file::update(self.project, Some(&self.run_id), Durability::Lazy, |state| {
+                state.lifecycle.go_on();
+            })?;
+        }
+        Ok(())
     }
 
     /// What an earlier `run` left behind: a client that still works is followed to its end, one that has ended

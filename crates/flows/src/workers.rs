@@ -7,16 +7,16 @@
 //! processes' pids and start times, and by the commits on the branch.
 
 mod board;
-mod child;
+pub(crate) mod child;
 pub mod ground;
 mod merger;
+pub mod pending_items;
 mod records;
 mod returned;
 mod scheduler;
 mod session_notes;
 pub mod shared;
 mod slot;
-pub mod standing;
 pub mod table;
 pub(crate) mod tree;
 

@@ -60,6 +60,8 @@ pub mod records_location;
 pub mod reset_clock;
 pub mod resume;
 pub mod review;
+pub mod run_activity;
+pub mod run_figures;
 pub mod sandbox;
 pub mod session_ending;
 pub mod session_usage;

@@ -15,7 +15,6 @@ use plimsoll_domain::Timestamp;
 use plimsoll_domain::forecast::Fill;
 use plimsoll_protocol::hook_trouble::HookTrouble;
 use plimsoll_protocol::transcript::{CompactMetadata, Line};
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
@@ -112,24 +111,6 @@ pub fn fills(path: &Path, most: usize, limit: u64) -> Result<Vec<Fill>, StoreErr
     fills.truncate(most);
     fills.reverse();
     Ok(fills)
-}
-
-/// The tokens of all responses of a transcript's main conversation, as the client counts them: sent, from the cache, and
-/// answered. The whole file is read.
-pub fn spent(path: &Path) -> Result<u64, StoreError> {
-    let mut lines = Forwards::open(path, LineStart::default())?;
-    let mut line = Forwards::buffer();
-    // A response has a line for each of its parts, and the last one has the figures that count.
-    let mut of_each: BTreeMap<Option<String>, u64> = BTreeMap::new();
-    while lines.read_into(&mut line)? {
-        if is_marked(&line.bytes)
-            && let Some(Line { message, .. }) = Line::parse_usage(&line.bytes).filter(Line::speaks_of_usage)
-        {
-            let usage = message.usage.unwrap_or_default();
-            of_each.insert(message.id, usage.input().saturating_add(usage.output_tokens.unwrap_or(0)));
-        }
-    }
-    Ok(of_each.into_values().fold(0, u64::saturating_add))
 }
 
 /// Hands out the lines of a transcript that begin at this byte or later. Returns the byte where the next line begins.
@@ -288,33 +269,4 @@ fn backwards(file: &File, size: u64, visit: &mut dyn FnMut(&[u8]) -> ControlFlow
         let _ = visit(&rest);
     }
     Ok(())
-}
-
-#[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "the tests lay out what is looked at")]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_session_has_used_is_the_last_figure_of_each_of_its_responses() {
-        let line = |id: &str, input: u64, output: u64, more: &str| {
-            format!(
-                r#"{{"type":"assistant",{more}"message":{{"id":"{id}","model":"m","usage":{{"input_tokens":{input},"cache_read_input_tokens":1000,"output_tokens":{output}}}}}}}"#
-            )
-        };
-        let lines = [
-            line("a", 10, 1, ""),
-            line("a", 10, 90, ""),
-            r#"{"type":"user","message":{"content":"assistant"}}"#.to_owned(),
-            line("b", 20, 80, ""),
-            line("c", 500, 500, r#""isSidechain":true,"#),
-            r#"{"type":"assistant","message":{"id":"d","model":"<synthetic>","usage":{"input_tokens":7}}}"#
-                .to_owned(),
-        ];
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s.jsonl");
-        std::fs::write(&path, lines.join("\n")).unwrap();
-        assert_eq!(spent(&path).unwrap(), 1_100 + 1_100);
-        assert_eq!(spent(&folder.path().join("none")).unwrap(), 0);
-    }
 }

@@ -45,6 +45,7 @@ mod separation;
 mod settings_authority;
 mod shell_loop;
 mod simulated_agent;
+mod status_figures;
 mod step;
 mod stuck;
 mod telemetry;

@@ -110,14 +110,14 @@ fn a_session_that_ctrl_c_ended_was_ended_by_the_user_and_one_that_was_silent_by_
 }
 
 #[test]
-fn status_counts_the_session_at_work_and_says_that_its_cost_is_not_known_yet() {
+fn status_counts_the_session_at_work_with_an_estimated_cost() {
     let (world, _model) = run_with(|| Step::bash("touch begun; sleep 50").usage(410_000));
     let mut run = begin(&world, &[]);
     wait_for(&world, "begun");
     // The client's writer lags a little behind the tool.
     world.wait_until(|| line(&status(&world), "Cost").contains("410k"), "the session's tokens");
     let screen = status(&world);
-    assert_eq!(line(&screen, "Cost"), "not known yet for this session, 410k tokens", "{screen}");
+    assert_eq!(line(&screen, "Cost"), "about $0.08, 410k tokens", "{screen}");
     run.kill();
     world.end_leftovers();
 }

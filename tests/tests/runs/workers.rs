@@ -27,7 +27,7 @@ const LEAVE_LOCKED: &str =
     "sed -i 's/\\[ \\]/[x]/' plimsoll-item.md && touch \"$(git rev-parse --git-dir)/index.lock\"";
 
 /// Ticks the item in the plan of its own run, and commits everything.
-fn tick(item: &str) -> String {
+pub(crate) fn tick(item: &str) -> String {
     format!(
         "sed -i 's/^- \\[ \\] {item}$/- [x] {item}/' plimsoll-item.md && git add -A && git commit -qm 'Finish {item}'"
     )
@@ -650,6 +650,10 @@ fn a_second_run_is_refused_a_limit_pauses_all_and_the_users_branch_gets_everythi
         "{second:?}"
     );
     world.wait_until(|| world.json(STATE)["status"] == "paused", "all pause");
+    let waiting = crate::status_figures::activity(&world);
+    assert_eq!((&waiting["state"], &waiting["until"].is_string()), (&"waiting".into(), &true), "{waiting}");
+    let summary = waiting["summary"].as_str().unwrap_or_default();
+    assert!(summary.starts_with("waiting until ") && summary.contains("usage limit"), "{waiting}");
     let finished = running.wait(LIMIT);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stdout.contains("paused until"), "{finished:?}");

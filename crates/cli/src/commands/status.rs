@@ -14,16 +14,17 @@ use crate::console::{refused, say};
 use crate::{console, foreign_state};
 use clap::Args;
 use plimsoll_domain::forecast::Outlook;
-use plimsoll_domain::state::Phase;
-use plimsoll_domain::{RunState, SessionRecord, text};
+use plimsoll_domain::{RunState, SessionRecord, Timestamp, text};
 use plimsoll_flows::context::forecast;
 use plimsoll_flows::context::measure::{Question, measure};
 use plimsoll_flows::keeping;
 use plimsoll_flows::run::questions;
-use plimsoll_flows::workers::standing;
-use plimsoll_launcher::process::{Identity, is_alive};
-use plimsoll_store::{Project, clock, config, disk, environment, lock, sessions, state_file};
-use std::path::{Path, PathBuf};
+use plimsoll_flows::run_figures::{FiguresReader, RunSnapshot, read_snapshot};
+use plimsoll_flows::workers::pending_items::describe_pending_items;
+use plimsoll_policy::run_activity::RunActivity;
+use plimsoll_store::{Project, clock, config, disk, environment, sessions};
+use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use view::View;
 
@@ -31,7 +32,7 @@ use view::View;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StatusArguments {
-    /// Print the state file, the session's record, and whether a `plimsoll run` is active
+    /// Print the state file, the session's record, the figures so far, and what the run does
     #[arg(long)]
     json: bool,
     /// Show it on the full screen and keep it up to date until you press q
@@ -55,16 +56,14 @@ pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
     if arguments.watch {
         return watch::watch(&project);
     }
-    let mut state = match state_file::load(&project, None) {
-        Ok(state) => state,
+    let mut reader = FiguresReader::default();
+    // Before the snapshot, so that a state that was written in between is newer there.
+    let document = if arguments.json { state_document(&project) } else { Value::Null };
+    let snapshot = match read_snapshot(&project, None, &mut reader) {
+        Ok(snapshot) => snapshot,
         Err(error) => return refused(&error),
     };
-    if let Some(state) = &mut state {
-        questions::refresh(&project, state);
-    }
-    let record =
-        state.as_ref().and_then(|state| state.session_id.as_ref()).map(|id| sessions::load(&project, id));
-    match (state, arguments.json) {
+    match (snapshot, arguments.json) {
         (None, true) => say("null"),
         (None, false) => {
             say(foreign_state::words(&project).unwrap_or_else(|| {
@@ -72,9 +71,9 @@ pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
             }));
             recorded(&project).map(|words| format!("Records: {words}.")).iter().for_each(say);
         }
-        (Some(_), true) => console::json(json(&project, record.as_ref())),
-        (Some(state), false) => {
-            let view = View { recorded: recorded(&project), ..view(&project, state, record.as_ref()) };
+        (Some(snapshot), true) => console::json(json(&project, document, snapshot)),
+        (Some(snapshot), false) => {
+            let view = View { recorded: recorded(&project), ..view(&project, snapshot) };
             say(view.lines().join("\n"));
         }
     }
@@ -90,34 +89,66 @@ fn recorded(project: &Project) -> Option<String> {
     Some(format!("{}{}", text::bytes(records.bytes()), help.unwrap_or_default()))
 }
 
-fn json(project: &Project, record: Option<&SessionRecord>) -> String {
+fn state_document(project: &Project) -> Value {
     let bytes = disk::read(project.state()).ok().flatten().unwrap_or_default();
-    let mut document: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    serde_json::from_slice(&bytes).unwrap_or_default()
+}
+
+fn json(project: &Project, mut document: Value, snapshot: RunSnapshot) -> String {
+    let is_older = |document: &Value| document["revision"].as_u64() != Some(snapshot.state.revision);
+    if is_older(&document) {
+        document = state_document(project);
+    }
+    let record = session_record(project, &snapshot.state);
     document["session"] = serde_json::to_value(record).unwrap_or_default();
-    document["at_work"] = lock::is_run_held(project).into();
+    document["at_work"] = snapshot.is_run_active.into();
+    document["figures"] = serde_json::to_value(&snapshot.figures).unwrap_or_default();
+    let activity = snapshot.activity.clone();
+    let view = view(project, snapshot);
+    document["activity"] = json!({
+        "state": activity.word(),
+        "until": until(&activity),
+        "continues_by_itself": activity.continues_by_itself(),
+        "summary": words::standing(&view).to_string(),
+        "next": words::next(&view),
+    });
     document.to_string()
 }
 
-/// The status of a run, and why, in one sentence.
-pub(crate) fn standing(project: &Project, state: &RunState) -> Standing {
-    words::standing(&view(project, state.clone(), None))
+fn until(activity: &RunActivity) -> Option<&Timestamp> {
+    match activity {
+        RunActivity::Waiting { until } | RunActivity::Unattended { until } => until.as_ref(),
+        _ => None,
+    }
 }
 
-fn view(project: &Project, state: RunState, record: Option<&SessionRecord>) -> View {
-    let client = living_client(&state);
+/// The status of a run, and why, in one sentence.
+pub(crate) fn standing(project: &Project, snapshot: &RunSnapshot) -> Standing {
+    words::standing(&view(project, snapshot.clone()))
+}
+
+fn session_record(project: &Project, state: &RunState) -> Option<SessionRecord> {
+    state.session_id.as_ref().map(|id| sessions::load(project, id))
+}
+
+fn view(project: &Project, snapshot: RunSnapshot) -> View {
+    let RunSnapshot { mut state, figures, activity, stop_reason, .. } = snapshot;
+    questions::refresh(project, &mut state);
+    let record = session_record(project, &state);
+    let running = record.as_ref().filter(|_| figures.sessions_running > 0);
     View {
-        percent: record.and_then(|record| record.usage.percent),
-        checkpoint_in: client.and(record).and_then(|record| checkpoint_in(project, record)),
-        present_tokens: record.and_then(|record| present_tokens(&state, record)),
-        workers: standing::standing(project, &state).unwrap_or_default(),
-        at_work: lock::is_run_held(project),
-        client,
+        percent: record.as_ref().and_then(|record| record.usage.percent),
+        checkpoint_in: running.and_then(|record| checkpoint_in(project, record)),
+        pending_items: describe_pending_items(project, &state).unwrap_or_default(),
         journal: project.relative(&project.journal()),
         // Not at each refresh of `--watch`: that would look at every file of ours again.
         recorded: None,
         now: clock::now(),
         width: width(),
         state,
+        figures,
+        activity,
+        stop_reason,
     }
 }
 
@@ -128,22 +159,6 @@ fn checkpoint_in(project: &Project, record: &SessionRecord) -> Option<Outlook> {
     let transcript = transcript.as_deref();
     let measurement = measure(&Question { project, settings: &settings, record, transcript, calls: &[] });
     forecast::of_session(transcript, &measurement).forecast?.l2
-}
-
-/// What the current session has used so far; none if there is no session, or no answer yet.
-fn present_tokens(state: &RunState, record: &SessionRecord) -> Option<u64> {
-    if state.lifecycle.is_over() || state.iteration_record.phase != Phase::Spawned {
-        return None;
-    }
-    let transcript = record.start.transcript_path.as_ref()?;
-    plimsoll_store::tail::spent(Path::new(transcript)).ok().filter(|tokens| *tokens > 0)
-}
-
-/// The client of the current session, where it lives: also one whose `plimsoll run` has died.
-pub(crate) fn living_client(state: &RunState) -> Option<u32> {
-    let record = &state.iteration_record;
-    let known = record.pid.zip(record.process_started).map(|(pid, started)| Identity { pid, started });
-    known.filter(|known| is_alive(*known)).map(|known| known.pid)
 }
 
 /// As the user says, else as the terminal is, else as usual.

@@ -107,7 +107,11 @@ impl Lifecycle {
     /// An open run waits, for a reason that is no gate's: it counts as no pause.
     pub fn wait_for(&mut self, verdict: &Verdict) {
         if !self.is_over() {
-            self.wait(None);
+            let until = match verdict {
+                Verdict::Pause { until, .. } => until.clone(),
+                Verdict::Stop { .. } | Verdict::Continue { .. } => None,
+            };
+            self.wait(until);
             self.last_verdict = Some(verdict.clone());
         }
     }

@@ -3,6 +3,7 @@
 use crate::session_result::SessionResult;
 use crate::turns::capture::Source;
 use crate::turns::{self, Body, Recorded};
+use plimsoll_domain::cost::Cost;
 use plimsoll_domain::log_line::{RecordKind, Tokens};
 use plimsoll_domain::{SessionId, SessionRecord};
 use plimsoll_policy::session_usage::SessionUsage;
@@ -10,6 +11,7 @@ use plimsoll_protocol::billing::{BilledUsage, ReportedUsage};
 use plimsoll_store::turn_log::{Forwards, LineStart};
 use plimsoll_store::{Project, TurnLog, config, disk};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Completes the result of a session that ended without a report of its cost. Returns it unchanged if the client reported one. A file
@@ -27,11 +29,12 @@ pub fn complete_cost(
     // The output has the usage with which a response began (2.1.329), so the log and the transcripts replace it.
     ended.output_usage.iter().cloned().for_each(|output| usage.merge(output));
     read_turn_log(project, session_id, &mut usage);
-    let transcripts = transcripts_of(session_id, record);
-    transcripts.iter().for_each(|path| read_transcripts(path, &mut usage));
+    let mut reader = TranscriptUsage { usage, ..TranscriptUsage::default() };
+    reader.read_on(session_id, record);
+    let usage = reader.usage;
     let is_known = ended.output_usage.is_some()
         || !usage.is_empty()
-        || transcripts.iter().any(|path| disk::exists(path));
+        || transcripts_of(session_id, record).iter().any(|path| disk::exists(path));
     SessionResult { cost: is_known.then(|| usage.cost()), tokens: usage.tokens().max(ended.tokens), ..ended }
 }
 
@@ -44,11 +47,44 @@ fn transcripts_of(session_id: &SessionId, record: &SessionRecord) -> Vec<PathBuf
     paths
 }
 
-/// Adds what a session's transcript and those of its subagents say.
-fn read_transcripts(transcript: &Path, usage: &mut SessionUsage) {
-    for source in Source::all(transcript) {
-        let lines = Forwards::open(&source.path, LineStart::default()).into_iter().flatten();
-        lines.map_while(Result::ok).for_each(|line| usage.read_line(&line.bytes));
+/// The usage of a session as its transcripts have it. They are read on from where they ended the last time.
+#[derive(Debug, Default)]
+pub(crate) struct TranscriptUsage {
+    usage: SessionUsage,
+    /// The first byte of each file that has not been read.
+    offsets: BTreeMap<PathBuf, u64>,
+}
+
+impl TranscriptUsage {
+    /// Reads what a session's transcript and those of its subagents have more by now. A file that cannot be read adds nothing.
+    pub(crate) fn read_on(&mut self, session_id: &SessionId, record: &SessionRecord) {
+        for transcript in transcripts_of(session_id, record) {
+            for source in Source::all(&transcript) {
+                self.read_file(&source.path);
+            }
+        }
+    }
+
+    fn read_file(&mut self, path: &Path) {
+        let offset = self.offsets.entry(path.to_owned()).or_default();
+        let Ok(lines) = Forwards::open(path, LineStart { line: 0, offset: *offset }) else { return };
+        for line in lines.map_while(Result::ok) {
+            self.usage.read_line(&line.bytes);
+            // A last line without a break is read again: the client may be writing it.
+            if line.is_ended {
+                *offset = line.place.offset + line.bytes.len() as u64 + 1;
+            }
+        }
+    }
+
+    /// The cost of the session so far, of which the client has reported nothing yet.
+    pub(crate) fn cost(&self) -> Cost {
+        self.usage.cost()
+    }
+
+    /// The tokens of the session so far.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.usage.tokens()
     }
 }
 
@@ -103,6 +139,7 @@ mod tests {
     use super::*;
     use plimsoll_domain::cost::CostBasis;
     use plimsoll_store::Durability;
+    use std::path::Path;
 
     fn answer(id: &str, model: &str, input: u64, output: u64) -> String {
         format!(
@@ -144,9 +181,31 @@ mod tests {
         let with_output = complete(SessionResult { output_usage: Some(output), ..SessionResult::default() });
         assert_eq!(with_output.tokens, 160_000 + 100_001);
         // What the client reported replaces the estimate.
-        let reported = plimsoll_domain::cost::Cost { usd: 0.125, basis: CostBasis::Reported };
+        let reported = Cost { usd: 0.125, basis: CostBasis::Reported };
         let kept = complete(SessionResult { cost: Some(reported), tokens: 7, ..SessionResult::default() });
         assert_eq!((kept.cost, kept.tokens), (Some(reported), 7));
+    }
+
+    #[test]
+    fn transcripts_that_grow_are_read_on_and_count_each_response_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s1.jsonl");
+        let whole = [answer("m1", "claude-opus-5-5", 100, 1), answer("m2", "claude-opus-5-5", 200, 2)];
+        let text = format!("{}\n{}\n", whole[0], whole[1]);
+        let mut usage = TranscriptUsage::default();
+        // The end of a line may not be written yet, and its break may come alone.
+        for (end, tokens) in
+            [(0, 0), (20, 0), (whole[0].len(), 101), (whole[0].len() + 1, 101), (text.len(), 303)]
+        {
+            disk::replace(&path, &text.as_bytes()[..end], Durability::Lazy).unwrap();
+            usage.read_on(&"s1".into(), &record(&path));
+            assert_eq!(usage.tokens(), tokens, "{end} bytes");
+        }
+        let agent = folder.path().join("s1/subagents/agent-a1.jsonl");
+        let line = answer("m3", "claude-haiku-4-5", 50, 0) + "\n";
+        disk::replace(&agent, line.as_bytes(), Durability::Lazy).unwrap();
+        usage.read_on(&"s1".into(), &record(&path));
+        assert_eq!((usage.tokens(), usage.cost().basis), (353, CostBasis::Estimated));
     }
 
     #[test]
@@ -159,8 +218,8 @@ mod tests {
         // A client that wrote its output into our file, and has no response there, used nothing.
         let no_response =
             SessionResult { output_usage: Some(SessionUsage::default()), ..SessionResult::default() };
-        assert_eq!(complete(no_response).cost, Some(plimsoll_domain::cost::Cost::default()));
+        assert_eq!(complete(no_response).cost, Some(Cost::default()));
         disk::replace(&path, b"{\"type\":\"user\"}\n", Durability::Lazy).unwrap();
-        assert_eq!(complete(SessionResult::default()).cost, Some(plimsoll_domain::cost::Cost::default()));
+        assert_eq!(complete(SessionResult::default()).cost, Some(Cost::default()));
     }
 }

@@ -4,6 +4,7 @@ use crate::session_result::SessionResult;
 use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::review::Reviewed;
+use plimsoll_domain::run_figures::RunFigures;
 use plimsoll_domain::taken_back::TakenBack;
 use plimsoll_domain::{RunState, SessionRecord, Timestamp, Verdict};
 use plimsoll_policy::completion::VerifyOutcome;
@@ -63,6 +64,8 @@ pub enum Progress<'a> {
         state: &'a RunState,
         /// The session's record.
         record: &'a SessionRecord,
+        /// The figures of the run, with this session.
+        figures: &'a RunFigures,
     },
     /// An iteration has ended.
     Ended {
@@ -126,10 +129,10 @@ pub enum Progress<'a> {
         /// What, as the journal has it.
         event: &'a JournalEvent,
     },
-    /// How a parallel run stands, a line for each worker and one for what waits to be merged; a few times a second.
-    Standing {
-        /// The lines.
-        lines: &'a [String],
+    /// The figures of a parallel run, a few times a second.
+    Figures {
+        /// The figures.
+        figures: &'a RunFigures,
     },
     /// Something the user should know.
     Note(String),

@@ -76,7 +76,8 @@ impl Runner<'_> {
         let _ = backup::todo(self.project, now);
         self.note_for_others(now, follower)?;
         if now.lifecycle.status() != Status::Cancelled && !follower.is_unguarded() {
-            self.watcher.tell(&Progress::Load { state: now, record: &record });
+            let figures = self.figures.read_sessions(self.project, now);
+            self.watcher.tell(&Progress::Load { state: now, record: &record, figures: &figures });
         }
         let timeouts = Timeouts {
             idle: now.options.idle_timeout_seconds.unwrap_or(self.settings.idle_timeout_seconds),

@@ -6,7 +6,7 @@ use crate::workers::table::Table;
 use plimsoll_domain::board::{Aside, Board, BoardItem, Stage};
 use plimsoll_domain::format::Format;
 use plimsoll_domain::question::{OpenQuestion, Question};
-use plimsoll_domain::workers::{Member, Work, Workers};
+use plimsoll_domain::workers::{Member, Used, Work, Workers};
 use plimsoll_domain::{RunState, TodoList, plan_edit};
 use plimsoll_policy::plan::Item;
 use plimsoll_policy::workers::{board, reopen};
@@ -47,6 +47,7 @@ pub(super) fn new_record(project: &Project, run: &RunState, ground: &Ground) -> 
         plan,
         passed: Vec::new(),
         waits_for_next_day: false,
+        stop_reason: None,
         member: None,
     })
 }
@@ -143,6 +144,17 @@ pub(super) fn shown_plan(project: &Project, now: &Workers) -> Result<Vec<u8>, St
     }
 }
 
+/// Shows in the state what the sessions of all items have used.
+pub(super) fn show_used(project: &Project, run: &RunState, used: Used) -> Result<(), StoreError> {
+    state_file::update(project, Some(&run.run_id), Durability::Lazy, |state| take_used(state, used))?;
+    Ok(())
+}
+
+fn take_used(state: &mut RunState, used: Used) {
+    (state.spent.cost_usd, state.spent.tokens, state.iteration) = (used.cost_usd, used.tokens, used.sessions);
+    state.spent.add_cost_basis(used.cost_basis);
+}
+
 /// Shows in plan and state what is merged, what waits for an answer, and what was used. Repeated it changes nothing.
 pub(super) fn show(project: &Project, run: &RunState, table: &Table) -> Result<(), StoreError> {
     let now = table.now();
@@ -168,10 +180,7 @@ pub(super) fn show(project: &Project, run: &RunState, table: &Table) -> Result<(
         state.at_start.branch_before = Some(now.users_branch.clone());
         state.take_items(&todo);
         state.items.set_aside = set_aside(&now.board);
-        let used = now.used();
-        (state.spent.cost_usd, state.spent.tokens, state.iteration) =
-            (used.cost_usd, used.tokens, used.sessions);
-        state.spent.add_cost_basis(used.cost_basis);
+        take_used(state, now.used());
     })?;
     Ok(())
 }

@@ -208,7 +208,7 @@ pub(super) fn goes_on_there(project: &Project) -> bool {
 }
 
 /// The state of an item's present run; none if there is nothing but that of an earlier attempt.
-fn present(project: &Project, earlier_run: &str) -> Option<RunState> {
+pub(crate) fn present(project: &Project, earlier_run: &str) -> Option<RunState> {
     let state = state_file::load(project, None).ok().flatten();
     state.filter(|state| earlier_run.is_empty() || state.run_id != earlier_run)
 }
@@ -224,9 +224,13 @@ pub(super) fn run_id(project: &Project, earlier_run: &str) -> Option<RunId> {
     present(project, earlier_run).map(|state| state.run_id)
 }
 
-/// What an item's run has used, and how full its session is.
+/// What the sessions of an item's run have used that have ended.
 pub(super) fn used(project: &Project, earlier_run: &str) -> Used {
-    let state = present(project, earlier_run).unwrap_or_default();
+    used_by(&present(project, earlier_run).unwrap_or_default())
+}
+
+/// What the sessions of a run have used that have ended; their number includes the one that is running.
+pub(crate) fn used_by(state: &RunState) -> Used {
     Used {
         cost_usd: state.spent.cost_usd,
         cost_basis: state.spent.cost_basis(),

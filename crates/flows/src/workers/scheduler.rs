@@ -12,19 +12,22 @@ mod together;
 
 use crate::run::linear_notes::note_item;
 use crate::run::{Interrupts, Options, Progress, RunObserver};
+use crate::run_figures::FiguresReader;
 use crate::workers::WorkersError;
 use crate::workers::board::show;
 use crate::workers::merger::{MergeError, Merger};
 use crate::workers::slot::{Slot, Stage};
-use crate::workers::standing::live;
 use crate::workers::table::Table;
 use crate::workers::tree::{TreeError, Trees};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, Landed, SentBack};
+use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::verdict::PauseKind;
+use plimsoll_domain::workers::Work;
 use plimsoll_domain::{RunState, Settings, Status, Verdict};
 use plimsoll_policy::linear::ItemNews;
+use plimsoll_policy::run_figures::{ItemRunFacts, figures_of_workers};
 use plimsoll_policy::workers::{Outlook, mergeable, offered, outlook};
-use plimsoll_store::{Project, journal};
+use plimsoll_store::{Durability, Project, journal, state_file};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,6 +54,17 @@ pub(super) enum Closing {
     Stop(Status, String),
     /// It goes on when the user says so.
     Pause(PauseKind, String),
+}
+
+impl Closing {
+    /// Why no new item starts, for people.
+    fn reason(&self) -> String {
+        match self {
+            Closing::Interrupted => "Ctrl-C".to_owned(),
+            Closing::Cancelled => "plimsoll stop".to_owned(),
+            Closing::Stop(_, reason) | Closing::Pause(_, reason) => clip(&one_line(reason), 200),
+        }
+    }
 }
 
 /// A parallel run at work.
@@ -80,6 +94,9 @@ pub(super) struct Scheduler<'scope, 'env> {
     is_paused: bool,
     /// When files were looked at last.
     looked: Option<Instant>,
+    figures: FiguresReader,
+    /// What the runs of items said then, an entry for each item.
+    facts: Vec<ItemRunFacts>,
     /// When all money was others' share; none once one of them has ended since.
     is_short_since: Option<Instant>,
     closing: Option<Closing>,
@@ -127,6 +144,8 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             kept: BTreeSet::new(),
             is_paused: false,
             looked: None,
+            figures: FiguresReader::default(),
+            facts: Vec::new(),
             is_short_since: None,
             closing: None,
             claimed: None,
@@ -151,6 +170,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
 
     fn work(&mut self) -> Result<u8, WorkersError> {
         self.watcher.tell(&Progress::Run { state: self.run });
+        self.enter_status()?;
         self.begin()?;
         self.recover()?;
         loop {
@@ -163,7 +183,8 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
                 return Ok(code);
             }
             self.take_up()?;
-            self.tell_standing();
+            self.note_for_others();
+            self.tell_figures();
             sleep(LOOK_INTERVAL);
         }
     }
@@ -242,11 +263,9 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         if !self.table.is_paused() || self.options.wait || self.closing.is_some() {
             return;
         }
-        let (kind, reason) = match self.run.lifecycle.last_verdict() {
-            Some(Verdict::Pause { kind, reason, .. }) => (*kind, reason.clone()),
-            _ => (PauseKind::Limit, "a limit still holds".to_owned()),
-        };
-        self.closing = Some(Closing::Pause(kind, reason));
+        if let Verdict::Pause { kind, reason, .. } = self.lasting_pause() {
+            self.closing = Some(Closing::Pause(kind, reason));
+        }
     }
 
     /// Takes up what a round of merging has left, and begins another where something waits.
@@ -390,10 +409,63 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         self.finish(closing).map(Some)
     }
 
-    fn tell_standing(&mut self) {
+    fn tell_figures(&mut self) {
+        let figures = figures_of_workers(&self.table.now(), &self.facts, true);
+        self.watcher.tell(&Progress::Figures { figures: &figures });
+    }
+
+    /// The process before this one may have left the state as paused: it is, if a limit still holds.
+    fn enter_status(&mut self) -> Result<(), WorkersError> {
+        self.is_paused = self.table.is_paused();
+        let limit = self.is_paused.then(|| self.lasting_pause());
+        if self.table.now().stop_reason.is_some() {
+            self.table.change(|workers| workers.stop_reason = None)?;
+        }
+        state_file::update(
+            self.project,
+            Some(&self.run.run_id),
+            Durability::Durable,
+            |state| match &limit {
+                Some(limit) => state.lifecycle.wait_for(limit),
+                None => state.lifecycle.go_on(),
+            },
+        )?;
+        Ok(())
+    }
+
+    /// The pause of an earlier process that still lasts.
+    fn lasting_pause(&self) -> Verdict {
+        let until = self.paused_until();
+        match self.run.lifecycle.last_verdict() {
+            Some(Verdict::Pause { kind, reason, .. }) if kind.passes() => {
+                Verdict::Pause { kind: *kind, until, reason: reason.clone() }
+            }
+            _ => Verdict::Pause { kind: PauseKind::Limit, until, reason: "a limit still holds".to_owned() },
+        }
+    }
+
+    /// Writes down what `plimsoll status` cannot see by itself: which workers wait, and why no new item starts.
+    fn note_for_others(&self) {
         let now = self.table.now();
-        let lines = live(&self.slots, &now, self.merging.is_some());
-        self.watcher.tell(&Progress::Standing { lines: &lines });
+        let waiting: Vec<usize> = self
+            .slots
+            .iter()
+            .flatten()
+            .filter(|slot| slot.is_waiting())
+            .map(|slot| slot.claim.item)
+            .collect();
+        let stop_reason = self.closing.as_ref().map(Closing::reason);
+        let is_known = |(item, work): (usize, &Work)| work.is_waiting == waiting.contains(&item);
+        if now.stop_reason == stop_reason && now.works.iter().enumerate().all(is_known) {
+            return;
+        }
+        // A write that fails must not end the run: it is repeated in the next round.
+        let _ = self.table.change(|workers| {
+            workers.stop_reason = stop_reason;
+            for (item, work) in workers.works.iter_mut().enumerate() {
+                work.is_waiting = waiting.contains(&item);
+            }
+        });
     }
 }
 

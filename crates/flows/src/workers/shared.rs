@@ -13,7 +13,7 @@ pub(super) use delivery::deliver_outbox;
 pub(super) use heartbeat::{beat, look};
 pub use target::RemoteTarget;
 
-use plimsoll_domain::board::{Board, BoardItem, Moment, Stage};
+use plimsoll_domain::board::{Board, BoardItem, Moment};
 use plimsoll_domain::workers::{ItemResult, Workers};
 use plimsoll_policy::workers::Claim;
 use plimsoll_store::clock;
@@ -389,11 +389,9 @@ const ASKED_EVERY: Duration = Duration::from_millis(500);
 
 /// With which epoch this machine holds an item, if it does.
 pub(super) fn is_leased_by(workers: &Workers, item: usize) -> Option<u64> {
-    let name = &workers.member.as_ref()?.name;
+    workers.member.as_ref()?;
     let row = workers.board.items.get(item)?;
-    let Stage::Leased { lease } = &row.stage else { return None };
-    let is_ours = lease.holder.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('/'));
-    is_ours.then_some(row.epoch)
+    workers.is_held_here(item).then_some(row.epoch)
 }
 
 /// Now, by this machine's clock.

@@ -25,8 +25,6 @@ pub(super) struct Slot<'scope> {
     pub(super) stage: Stage<'scope>,
     /// How often its run was asked to end.
     pub(super) asked: usize,
-    /// Its last words for the terminal.
-    pub(super) percent: Option<u64>,
 }
 
 impl Slot<'_> {
@@ -48,6 +46,11 @@ impl Slot<'_> {
             process::ask_to_end(known, times > 1);
         }
         self.asked = times;
+    }
+
+    /// Returns true if the item's run is not at work, and its worktree is ready.
+    pub(super) fn is_waiting(&self) -> bool {
+        matches!(self.stage, Stage::Waiting)
     }
 
     /// The process of its run.

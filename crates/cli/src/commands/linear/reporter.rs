@@ -64,9 +64,7 @@ impl RunObserver for Reporter<'_> {
                 }
             }
             Progress::Judged { .. } => self.deliver(BETWEEN),
-            Progress::Waiting { .. } | Progress::Standing { .. }
-                if self.looked.elapsed() >= LOOK_INTERVAL =>
-            {
+            Progress::Waiting { .. } | Progress::Figures { .. } if self.looked.elapsed() >= LOOK_INTERVAL => {
                 self.deliver(BETWEEN);
             }
             _ => {}

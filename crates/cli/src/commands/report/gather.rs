@@ -8,14 +8,15 @@ use super::standing::standing;
 use super::which::Chosen;
 use super::{handoffs, items, moments, pauses, run_sessions, troubles, workers};
 use crate::commands::log::EventPrinter;
-use crate::commands::status::living_client;
 use crate::render::redact::RedactedText;
 use plimsoll_domain::journal::JournalEvent;
+use plimsoll_domain::run_figures::RunFigures;
 use plimsoll_domain::{RunState, Status, Timestamp};
 use plimsoll_flows::context::measure::{Question, thresholds};
+use plimsoll_flows::run_figures::{RunSnapshot, complete_snapshot};
 use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_flows::turns::catch_up;
-use plimsoll_store::{Project, StoreError, clock, config, journal, lock, sessions};
+use plimsoll_store::{Project, StoreError, clock, config, journal, sessions};
 use std::path::Path;
 
 /// Everything that is known of a run. The page will be in this folder; none if that is not known.
@@ -37,6 +38,7 @@ pub(super) fn gather(
         );
     }
     let gathered = Gathered::of(project, state, &entries)?;
+    let snapshot = complete_snapshot(project, state, chosen.is_present)?;
     let mut report = Report {
         gaps: gaps.iter().map(|gap| RedactedText::line(gap, 300)).collect(),
         items: items::items(state, &gathered.sessions),
@@ -45,8 +47,8 @@ pub(super) fn gather(
         merges: workers::merges(&entries),
         levels: moments::levels(&entries).or_else(|| estimated_levels(project, &gathered.sessions)),
         handoffs: handoffs::handoffs(project, state, &entries, folder),
-        steps: steps(&scene(project, chosen, &entries)),
-        ..bare(project, chosen, gathered, lines(&entries))
+        steps: steps(&scene(chosen, &snapshot, &entries)),
+        ..bare(project, chosen, &snapshot, gathered, lines(&entries))
     };
     if chosen.is_present {
         with_handoff(&mut report);
@@ -58,6 +60,7 @@ pub(super) fn gather(
 fn bare(
     project: &Project,
     chosen: &Chosen,
+    snapshot: &RunSnapshot,
     gathered: Gathered,
     (lines, lines_left_out): (Vec<Line>, usize),
 ) -> Report {
@@ -68,14 +71,14 @@ fn bare(
         objective: RedactedText::line(&state.options.objective, 400),
         run_id: RedactedText::line(&state.run_id, 60),
         status: state.lifecycle.status(),
-        standing: standing(state, chosen.is_present, &crate::commands::status::standing(project, state)),
+        standing: standing(state, chosen.is_present, &crate::commands::status::standing(project, snapshot)),
         started: moment(Some(&state.at_start.started_at)),
         ended: if state.lifecycle.is_over() { moment(state.lifecycle.ended_at()) } else { None },
-        is_live: chosen.is_present && (lock::is_run_held(project) || living_client(state).is_some()),
+        is_live: chosen.is_present && (snapshot.is_run_active || snapshot.figures.sessions_running > 0),
         looked: clock::now(),
-        counted: state.iteration,
+        counted: snapshot.figures.sessions_started,
         max_sessions: state.options.max_iterations,
-        cost: cost(state),
+        cost: cost(state, &snapshot.figures),
         verified: state.spent.verify_seconds,
         sessions: gathered.sessions,
         moments: gathered.moments,
@@ -110,11 +113,11 @@ impl Gathered {
     }
 }
 
-fn scene<'a>(project: &Project, chosen: &'a Chosen, entries: &[RunLine<'a>]) -> Scene<'a> {
+fn scene<'a>(chosen: &'a Chosen, snapshot: &RunSnapshot, entries: &[RunLine<'a>]) -> Scene<'a> {
     let until = chosen.state.lifecycle.paused_until().and_then(clock::moment);
     Scene {
         state: &chosen.state,
-        at_work: chosen.is_present && lock::is_run_held(project),
+        activity: snapshot.activity.clone(),
         is_present: chosen.is_present,
         until: until.map(clock::for_people),
         refusal: chosen.state.items.set_aside.first().and_then(|item| refusal_of(entries, item)),
@@ -129,14 +132,14 @@ fn refusal_of<'a>(entries: &[RunLine<'a>], item: &str) -> Option<&'a str> {
     })
 }
 
-fn cost(state: &RunState) -> Cost {
+fn cost(state: &RunState, figures: &RunFigures) -> Cost {
     Cost {
-        usd: state.spent.cost_usd,
-        basis: state.spent.cost_basis(),
+        usd: figures.cost_usd,
+        basis: figures.cost_basis,
         max_usd: state.options.limits.max_cost_usd,
         reviews: state.spent.review_count,
         review_usd: state.spent.review_cost_usd,
-        tokens: state.spent.tokens,
+        tokens: figures.tokens,
         max_tokens: state.options.limits.max_tokens,
     }
 }

@@ -7,13 +7,14 @@ use crate::questions;
 use crate::render::redact::RedactedText;
 use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_domain::verdict::PauseKind;
-use plimsoll_domain::{RunState, Status, Verdict};
+use plimsoll_domain::{RunState, Status};
+use plimsoll_policy::run_activity::RunActivity;
 
 /// What the steps depend on beside the state.
 pub(super) struct Scene<'a> {
     pub(super) state: &'a RunState,
-    /// True while a `plimsoll run` works or waits.
-    pub(super) at_work: bool,
+    /// What it does.
+    pub(super) activity: RunActivity,
     /// False for an earlier run, which cannot be resumed.
     pub(super) is_present: bool,
     /// Until when it waits, for people.
@@ -56,35 +57,36 @@ fn present(scene: &Scene<'_>) -> Vec<PlainStep> {
     if let Some(ending) = ending_words(scene.state) {
         return ending.steps;
     }
-    if scene.state.lifecycle.status() == Status::Paused {
-        return paused(scene);
+    let until = scene.until.as_ref().map(|until| format!(" until {until}")).unwrap_or_default();
+    match &scene.activity {
+        // Its words are the ending's, above.
+        RunActivity::Over => Vec::new(),
+        RunActivity::Working | RunActivity::Retrying => {
+            vec![step("Nothing: it continues by itself.", "plimsoll status --watch")]
+        }
+        RunActivity::Stopping => {
+            vec![step("Nothing: it stops when its sessions have ended. To continue later:", RESUME)]
+        }
+        RunActivity::Waiting { .. } => vec![step(
+            format!("Nothing: it waits{until}, then continues by itself."),
+            "plimsoll status --watch",
+        )],
+        RunActivity::Unattended { .. } => vec![step(
+            format!("The run is paused{until} and no process is waiting. Run this to wait and continue:"),
+            RESUME,
+        )],
+        RunActivity::Exiting(kind) | RunActivity::Stopped(kind) => stopped(*kind),
+        RunActivity::LeftClient(_)
+        | RunActivity::LeftItems(_)
+        | RunActivity::Killed
+        | RunActivity::Unobserved => {
+            vec![step("No `plimsoll run` is active any more. Continue:", RESUME)]
+        }
     }
-    vec![if scene.at_work {
-        step("Nothing: it continues by itself.", "plimsoll status --watch")
-    } else {
-        step("No `plimsoll run` is active any more. Continue:", RESUME)
-    }]
 }
 
-fn paused(scene: &Scene<'_>) -> Vec<PlainStep> {
-    let kind = match scene.state.lifecycle.last_verdict() {
-        Some(Verdict::Pause { kind, .. }) => *kind,
-        _ => PauseKind::Interrupted,
-    };
-    let until = scene.until.as_ref().map(|until| format!(" until {until}")).unwrap_or_default();
+fn stopped(kind: PauseKind) -> Vec<PlainStep> {
     match kind {
-        kind if kind.passes() && scene.at_work => {
-            vec![step(
-                format!("Nothing: it waits{until}, then continues by itself."),
-                "plimsoll status --watch",
-            )]
-        }
-        kind if kind.passes() => {
-            vec![step(
-                format!("The run is paused{until} and no process is waiting. Run this to wait and continue:"),
-                RESUME,
-            )]
-        }
         PauseKind::Thrash => vec![step(
             "Its sessions fill the window before anything gets done. Split the current item in fix_plan.md, or load less at the start; then:",
             RESUME,
@@ -93,7 +95,8 @@ fn paused(scene: &Scene<'_>) -> Vec<PlainStep> {
             step("Something on this machine failed. Find out what:", "plimsoll doctor"),
             step("Fix it, then:", RESUME),
         ],
-        _ => vec![step("You interrupted it. Continue:", RESUME)],
+        PauseKind::Interrupted => vec![step("You interrupted it. Continue:", RESUME)],
+        PauseKind::Limit | PauseKind::Overload | PauseKind::Quota => vec![step("Continue:", RESUME)],
     }
 }
 
@@ -157,10 +160,11 @@ mod tests {
     use clap::Parser;
     use plimsoll_domain::limits::Limits;
     use plimsoll_domain::state::{Items, Lifecycle, RunOptions, Spent};
+    use plimsoll_policy::run_activity::{ActivityEvidence, run_activity};
 
     fn of(state: &RunState, at_work: bool, is_present: bool) -> Vec<Step> {
-        let scene = Scene { state, at_work, is_present, until: None, refusal: None };
-        steps(&scene)
+        let activity = run_activity(&ActivityEvidence::from_state(state, at_work));
+        steps(&Scene { state, activity, is_present, until: None, refusal: None })
     }
 
     #[test]
@@ -170,7 +174,8 @@ mod tests {
             ..RunState::default()
         };
         let told = |state: &RunState, refusal| {
-            set_aside(&Scene { state, at_work: false, is_present: true, until: None, refusal }).unwrap()
+            let activity = RunActivity::Killed;
+            set_aside(&Scene { state, activity, is_present: true, until: None, refusal }).unwrap()
         };
         let unclear = told(&state, None);
         assert!(unclear.contains("Describe it more clearly"), "{unclear}");

@@ -7,12 +7,14 @@ pub(crate) mod telemetry;
 use crate::console;
 use crate::console::Painted;
 use crate::endings::allowing;
+use crate::figure_words::terminal_lines;
 use crate::worker_words;
 use indicatif::{ProgressBar, ProgressStyle};
 use json::Json;
 pub(crate) use json::over;
 use plimsoll_domain::level::Level;
 use plimsoll_domain::question::OpenQuestion;
+use plimsoll_domain::run_figures::RunFigures;
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
 use plimsoll_domain::{Ending, RunState, SessionRecord, Timestamp};
 use plimsoll_flows::run::{Interrupts, Progress, RunObserver};
@@ -135,14 +137,14 @@ impl RunObserver for Lines {
 
     fn tell(&mut self, progress: &Progress<'_>) {
         match progress {
-            Progress::Load { state, record } => self.load(state, record),
+            Progress::Load { state, record, figures } => self.load(state, record, figures),
             Progress::Iteration { .. } => self.announced = Level::L0,
-            Progress::Standing { lines } => {
+            Progress::Figures { figures } => {
                 if let Some(bar) = &self.bar {
                     if !std::mem::replace(&mut self.has_workers, true) {
                         bar.set_style(style("{msg}\n{spinner} {elapsed_precise}"));
                     }
-                    console::set_lines(bar, lines);
+                    console::set_lines(bar, &terminal_lines(figures));
                 }
             }
             Progress::Waiting { until } => {
@@ -161,13 +163,13 @@ impl RunObserver for Lines {
 }
 
 impl Lines {
-    fn load(&mut self, state: &RunState, record: &SessionRecord) {
+    fn load(&mut self, state: &RunState, record: &SessionRecord, figures: &RunFigures) {
         if record.announced.level > self.announced {
             self.announced = record.announced.level;
             self.print(&announced(record), colours::of_level(self.announced));
         }
         if let Some(bar) = &self.bar {
-            console::set_message(bar, &summary(state, record));
+            console::set_message(bar, &summary(state, record, figures));
         }
     }
 
@@ -192,9 +194,8 @@ fn announced(record: &SessionRecord) -> String {
 }
 
 /// Items, load line, cost: what a glance wants to know.
-fn summary(state: &RunState, record: &SessionRecord) -> String {
-    let done = state.items.completed_items.len();
-    let total = done + state.items.todo_items.len();
+fn summary(state: &RunState, record: &SessionRecord, figures: &RunFigures) -> String {
+    let (done, total) = (figures.items.done, figures.items.total);
     let items = if total > 0 {
         format!("[{}{}] {done}/{total} items", "■".repeat(done.min(20)), "·".repeat((total - done).min(20)))
     } else {
@@ -211,10 +212,10 @@ fn summary(state: &RunState, record: &SessionRecord) -> String {
         .unwrap_or_default();
     format!(
         "iteration {}/{} {items} {}{size} {}{stops}{trouble}",
-        state.iteration,
+        figures.sessions_started,
         state.options.max_iterations,
         load_line(&View { load, ..View::default() }, 20),
-        state.spent.cost_basis().format_usd(state.spent.cost_usd)
+        figures.cost_basis.format_usd(figures.cost_usd)
     )
 }
 
@@ -272,7 +273,7 @@ fn line(progress: &Progress<'_>) -> Option<String> {
         // What Ctrl-C means was said when it was pressed.
         Progress::Load { .. }
         | Progress::Waiting { .. }
-        | Progress::Standing { .. }
+        | Progress::Figures { .. }
         | Progress::StopRequested => return None,
     })
 }

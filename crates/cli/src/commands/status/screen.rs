@@ -5,6 +5,7 @@ use super::view::View;
 use super::words::{next, standing, troubles};
 use crate::branch;
 use crate::commands::run::progress::for_people as duration;
+use crate::figure_words::{running_words, worker_parts};
 use crate::questions;
 use crate::reviews;
 use plimsoll_domain::limits::QuotaWindow;
@@ -29,8 +30,7 @@ impl View {
         lines.extend(self.in_hand().map(|words| self.line("Current item", &words)));
         lines.extend(self.items());
         lines.extend(self.questions());
-        let titles = std::iter::once("Workers").chain(std::iter::repeat(""));
-        lines.extend(self.workers.iter().zip(titles).map(|(words, title)| self.line(title, words)));
+        lines.extend(self.workers());
         lines.push(self.line("Sessions", &self.sessions()));
         lines.extend(self.peaks().map(|words| self.line("Peaks", &words)));
         lines.extend(self.checkpoints().map(|words| self.line("Checkpoints", &words)));
@@ -81,7 +81,7 @@ impl View {
     }
 
     pub(super) fn in_hand(&self) -> Option<String> {
-        if self.state.lifecycle.is_over() || self.state.iteration == 0 {
+        if self.has_workers() || self.state.lifecycle.is_over() || self.state.iteration == 0 {
             return None;
         }
         let item = self.state.item_in_hand().map(|item| format!("\"{}\", ", clip(item, 60)));
@@ -93,16 +93,24 @@ impl View {
     }
 
     pub(super) fn items(&self) -> Vec<String> {
-        let (done, open) = (self.state.items.completed_items.len(), self.state.items.todo_items.len());
-        if done + open == 0 {
+        let counts = &self.figures.items;
+        if counts.total == 0 {
             return vec![self.line("Items", "none: promise and verify commands decide")];
         }
-        let aside = self.state.items.set_aside.len();
-        let aside = if aside > 0 { format!(", {aside} of them set aside") } else { String::new() };
+        let of_them = |count: usize, words: &str| match count {
+            0 => String::new(),
+            count => format!(", {count} of them {words}"),
+        };
+        let aside = of_them(counts.set_aside, "set aside");
+        // With one session after another the current item says it.
+        let in_work = if self.has_workers() { of_them(counts.in_work, "in work") } else { String::new() };
+        let to_merge = of_them(counts.to_merge, "to be merged");
         let parked = questions::waiting(&self.state).map(|words| format!(", {words}")).unwrap_or_default();
-        let open = if open > 0 { format!(", {open} open{aside}{parked}") } else { String::new() };
-        let total = done + self.state.items.todo_items.len();
-        let mut lines = vec![self.line("Items", &format!("{done} of {total} done{open}"))];
+        let open = match counts.open {
+            0 => String::new(),
+            open => format!(", {open} open{in_work}{to_merge}{aside}{parked}"),
+        };
+        let mut lines = vec![self.line("Items", &format!("{} of {} done{open}", counts.done, counts.total))];
         let row = |mark: char, words: String| {
             columns::clip(&format!("  [{mark}] {}", one_line(&words)), self.width)
         };
@@ -114,6 +122,14 @@ impl View {
         lines.extend(open.into_iter().map(|item| row(' ', item)));
         lines.extend(more_open);
         lines
+    }
+
+    /// A line for each worker, and for each item that waits for something else.
+    pub(super) fn workers(&self) -> Vec<String> {
+        let workers = self.figures.workers.iter().map(|worker| worker_parts(worker).join(": "));
+        let titles = std::iter::once("Workers").chain(std::iter::repeat(""));
+        let lines = workers.chain(self.pending_items.iter().cloned());
+        lines.zip(titles).map(|(words, title)| self.line(title, &words)).collect()
     }
 
     /// The first question and how to answer it; the others are counted.
@@ -159,7 +175,11 @@ impl View {
             0 => String::new(),
             number => format!(", {}", counted(number as usize, "pause")),
         };
-        format!("{} of at most {}{pauses}", state.iteration, state.options.max_iterations)
+        let running = running_words(&self.figures);
+        format!(
+            "{} of at most {}{running}{pauses}",
+            self.figures.sessions_started, state.options.max_iterations
+        )
     }
 
     fn peaks(&self) -> Option<String> {
@@ -200,18 +220,9 @@ impl View {
         let money = limits.max_cost_usd.map(|most| format!(" of ${most:.2}")).unwrap_or_default();
         let money = money + &self.of_day();
         let most = limits.max_tokens.map(|most| format!(" of {}", tokens(most))).unwrap_or_default();
-        let spent = state.spent.cost_basis().format_usd(state.spent.cost_usd);
+        let spent = self.figures.cost_basis.format_usd(self.figures.cost_usd);
         let reviews = reviews::cost(state).map(|words| format!(", {words}")).unwrap_or_default();
-        let Some(present) = self.present_tokens else {
-            return format!("{spent}{money}, {}{most} tokens{reviews}", tokens(state.spent.tokens));
-        };
-        // Its price comes with its end.
-        let cost = if state.spent.cost_usd > 0.0 {
-            format!("{spent}{money} before this session, whose cost is not known yet")
-        } else {
-            "not known yet for this session".to_owned()
-        };
-        format!("{cost}, {}{most} tokens{reviews}", tokens(state.spent.tokens.saturating_add(present)))
+        format!("{spent}{money}, {}{most} tokens{reviews}", tokens(self.figures.tokens))
     }
 
     pub(super) fn quota(&self) -> Option<String> {

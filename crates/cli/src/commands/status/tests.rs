@@ -1,13 +1,18 @@
 use super::view::View;
 use plimsoll_domain::breaker::{Breaker, BreakerCause, Opened};
+use plimsoll_domain::cost::CostBasis;
 use plimsoll_domain::level::Level;
 use plimsoll_domain::limits::{Limits, Quota, QuotaWindow};
+use plimsoll_domain::run_figures::{ItemCounts, RunFigures, WorkerActivity, WorkerFigures};
 use plimsoll_domain::state::{ApiTrouble, Checkpoint, HistoryEntry, IterationRecord, WorktreeFingerprint};
-use plimsoll_domain::state::{AtStart, Items, Lifecycle, Outcomes, RunOptions, Spent};
+use plimsoll_domain::state::{AtStart, Items, Lifecycle, Outcomes, RunOptions, Spent, WorkerOptions};
 use plimsoll_domain::taken_back::{FailedCommand, TakenBack};
 use plimsoll_domain::text::one_line;
 use plimsoll_domain::verdict::PauseKind;
+use plimsoll_domain::workers::Used;
 use plimsoll_domain::{RunState, Status, Timestamp, Verdict};
+use plimsoll_policy::run_activity::{ActivityEvidence, RunActivity, run_activity};
+use plimsoll_policy::run_figures::{RunningSession, figures_of_sessions};
 use plimsoll_store::clock;
 use unicode_width::UnicodeWidthStr;
 
@@ -47,12 +52,12 @@ fn paused(kind: PauseKind) -> RunState {
 fn view(state: &RunState, at_work: bool) -> View {
     View {
         state: state.clone(),
+        figures: figures_of_sessions(state, None),
+        activity: run_activity(&ActivityEvidence::from_state(state, at_work)),
+        stop_reason: state.iteration_record.stops_after.then(|| "Ctrl-C".to_owned()),
         percent: Some(43),
         checkpoint_in: None,
-        present_tokens: None,
-        workers: Vec::new(),
-        at_work,
-        client: None,
+        pending_items: Vec::new(),
         journal: ".claude/plimsoll/journal.jsonl".into(),
         recorded: Some("34.1 MB".to_owned()),
         now: clock::parse("2026-01-07T07:00:00Z").unwrap(),
@@ -96,7 +101,7 @@ fn a_running_run_names_its_item_and_whether_anybody_is_at_work() {
     let without = screen(&state, false);
     assert!(said(&without, "Status").contains("no `plimsoll run` is active"), "{without}");
     assert_eq!(said(&without, "Next"), "plimsoll run --resume");
-    let orphaned = View { client: Some(4711), ..view(&state, false) }.lines().join("\n");
+    let orphaned = View { activity: RunActivity::LeftClient(4711), ..view(&state, false) }.lines().join("\n");
     assert!(said(&orphaned, "Status").contains("its client (process 4711) is still running"), "{orphaned}");
 }
 
@@ -112,18 +117,119 @@ fn a_list_that_is_whole_counts_nothing_more() {
 }
 
 #[test]
-fn the_cost_counts_the_session_at_work_as_far_as_it_is_known() {
-    let of = |cost_usd: f64, present_tokens: Option<u64>| {
+fn the_cost_counts_the_session_at_work_with_an_estimate() {
+    let of = |cost_usd: f64, tokens: u64| {
         let state = RunState {
             spent: Spent { cost_usd, tokens: (cost_usd * 1e6) as u64, ..state(Status::Running).spent },
             ..state(Status::Running)
         };
-        said(&View { present_tokens, ..view(&state, true) }.lines().join("\n"), "Cost")
+        let used = Used { cost_usd: 0.25, cost_basis: CostBasis::Estimated, tokens, sessions: 1 };
+        let session = (tokens > 0).then_some(RunningSession { is_alive: true, used });
+        let figures = figures_of_sessions(&state, session);
+        let screen = View { figures, ..view(&state, true) }.lines().join("\n");
+        [said(&screen, "Sessions"), said(&screen, "Cost")]
     };
-    assert_eq!(of(0.0, None), "$0.00, 0 tokens");
-    assert_eq!(of(0.0, Some(910_000)), "not known yet for this session, 910k tokens");
-    assert_eq!(of(2.0, None), "$2.00, 2M tokens");
-    assert_eq!(of(2.0, Some(910_000)), "$2.00 before this session, whose cost is not known yet, 2.9M tokens");
+    assert_eq!(of(0.0, 0), ["3 of at most 50", "$0.00, 0 tokens"]);
+    assert_eq!(of(0.0, 910_000), ["3 of at most 50, 1 running", "about $0.25, 910k tokens"]);
+    assert_eq!(of(2.0, 0), ["3 of at most 50", "$2.00, 2M tokens"]);
+    assert_eq!(of(2.0, 910_000), ["3 of at most 50, 1 running", "about $2.25, 2.9M tokens"]);
+}
+
+#[test]
+fn a_parallel_run_has_a_line_for_each_worker_and_no_current_item() {
+    let options = RunOptions { workers: Some(WorkerOptions::default()), ..state(Status::Running).options };
+    let state = RunState { options, ..state(Status::Running) };
+    let worker = |worker, item, activity| WorkerFigures {
+        worker,
+        item,
+        text: format!("Item {item}"),
+        activity,
+        session: 1,
+        cost_usd: 0.5,
+        tokens: 30_000,
+        ..WorkerFigures::default()
+    };
+    let figures = RunFigures {
+        sessions_started: 4,
+        sessions_running: 1,
+        items: ItemCounts { total: 5, done: 1, open: 4, in_work: 2, to_merge: 1, ..ItemCounts::default() },
+        workers: vec![worker(1, 3, WorkerActivity::Working), worker(2, 4, WorkerActivity::Waiting)],
+        ..RunFigures::default()
+    };
+    let screen = View { figures, ..view(&state, true) }.lines().join("\n");
+    assert_eq!(said(&screen, "Items"), "1 of 5 done, 4 open, 2 of them in work, 1 of them to be merged");
+    assert_eq!(said(&screen, "Sessions"), "4 of at most 50, 1 running");
+    assert_eq!(said(&screen, "Workers"), "worker 1: 3 \"Item 3\": session 1, $0.50, 30k tokens");
+    assert!(
+        screen.contains("\n             worker 2: 4 \"Item 4\": waiting, session 1, $0.50, 30k tokens\n"),
+        "{screen}"
+    );
+    assert!(!screen.contains("Current item"), "{screen}");
+}
+
+/// Each activity has words for what happens and for what the user does, and never those of two.
+#[test]
+fn each_activity_says_who_makes_the_run_go_on() {
+    let until = Some(Timestamp::from(UNTIL));
+    let at = clock::for_people(clock::parse(UNTIL).unwrap());
+    let resume = "plimsoll run --resume";
+    let (limit, fault) = (paused(PauseKind::Limit), paused(PauseKind::Fault));
+    let running = state(Status::Running);
+    for (state, activity, status, next) in [
+        (
+            &running,
+            RunActivity::Working,
+            "running: a `plimsoll run` is active".to_owned(),
+            "nothing: it continues",
+        ),
+        (
+            &running,
+            RunActivity::Stopping,
+            "running: a `plimsoll run` is active, and stops after".to_owned(),
+            "nothing: it stops",
+        ),
+        (
+            &limit,
+            RunActivity::Waiting { until: until.clone() },
+            format!("waiting until {at}: usage limit"),
+            "nothing: it continues",
+        ),
+        (
+            &limit,
+            RunActivity::Unattended { until },
+            format!("paused until {at} (and no `plimsoll run` is waiting)"),
+            resume,
+        ),
+        (
+            &limit,
+            RunActivity::Exiting(PauseKind::Interrupted),
+            "paused: interrupted by you".to_owned(),
+            resume,
+        ),
+        (
+            &fault,
+            RunActivity::Stopped(PauseKind::Fault),
+            "paused: usage limit".to_owned(),
+            "fix the cause, then",
+        ),
+        (
+            &running,
+            RunActivity::LeftItems(2),
+            "running: its `plimsoll run` has ended; 2 workers are".to_owned(),
+            resume,
+        ),
+        (&running, RunActivity::Killed, "interrupted: its `plimsoll run` was killed".to_owned(), resume),
+        (&running, RunActivity::Unobserved, "running: no `plimsoll run` is active".to_owned(), resume),
+    ] {
+        let goes_on = activity.continues_by_itself();
+        let view = View { activity, width: 200, ..view(state, true) };
+        let screen = view.lines().join("\n");
+        let status = one_line(&status);
+        assert!(said(&screen, "Status").starts_with(&status), "{status} in\n{screen}");
+        assert!(said(&screen, "Next").starts_with(next), "{next} in\n{screen}");
+        assert_eq!(screen.contains("continues by itself"), goes_on, "{screen}");
+        assert!(!goes_on || !screen.contains("paused"), "{screen}");
+    }
 }
 
 #[test]
@@ -187,7 +293,7 @@ fn a_paused_run_says_until_when_and_why() {
     let state = paused(PauseKind::Limit);
     let until = clock::for_people(clock::parse(UNTIL).unwrap());
     let waiting = screen(&state, true);
-    let expected = format!("paused until {until}: usage limit: You've hit your 5-hour limit");
+    let expected = format!("waiting until {until}: usage limit: You've hit your 5-hour limit");
     assert_eq!(said(&waiting, "Status"), one_line(&expected));
     assert!(said(&waiting, "Next").starts_with("nothing: it continues by itself"), "{waiting}");
     assert_eq!(said(&waiting, "Sessions"), "3 of at most 50, 2 pauses");

@@ -3,24 +3,26 @@
 use chrono::{DateTime, Utc};
 use plimsoll_domain::RunState;
 use plimsoll_domain::forecast::Outlook;
+use plimsoll_domain::run_figures::RunFigures;
+use plimsoll_policy::run_activity::RunActivity;
 
 /// What the screen is made from.
 #[derive(Debug, Clone)]
 pub(super) struct View {
     /// The run.
     pub(super) state: RunState,
+    /// Its figures, with the sessions that are running.
+    pub(super) figures: RunFigures,
+    /// What it does.
+    pub(super) activity: RunActivity,
+    /// Why no new session or item starts; none if they do.
+    pub(super) stop_reason: Option<String>,
     /// How full the current session is.
     pub(super) percent: Option<u64>,
     /// When its checkpoint is due, while that is ahead and can be estimated.
     pub(super) checkpoint_in: Option<Outlook>,
-    /// Tokens of the session at work, which the run's own sum does not hold yet; none if there is no such session.
-    pub(super) present_tokens: Option<u64>,
-    /// How the workers stand, a line each; none in a run without.
-    pub(super) workers: Vec<String>,
-    /// True while a `plimsoll run` works or waits.
-    pub(super) at_work: bool,
-    /// The client of the current session, while it lives.
-    pub(super) client: Option<u32>,
+    /// The open items of a parallel run that no worker here holds, a line each.
+    pub(super) pending_items: Vec<String>,
     /// Where the journal is.
     pub(super) journal: String,
     /// What our records of the project take, and what would help; none where that is not looked at.
@@ -29,4 +31,11 @@ pub(super) struct View {
     pub(super) now: DateTime<Utc>,
     /// No line is longer.
     pub(super) width: usize,
+}
+
+impl View {
+    /// Returns true for a run with workers: it has no session of its own.
+    pub(super) fn has_workers(&self) -> bool {
+        self.state.options.workers.is_some()
+    }
 }

@@ -11,6 +11,7 @@ use crate::console::has_colours;
 use crate::full_screen;
 use crate::full_screen::Screen;
 use keys::Look;
+use plimsoll_flows::run_figures::FiguresReader;
 use plimsoll_store::Project;
 use ratatui::crossterm::event::{self, Event};
 use scene::Scene;
@@ -33,7 +34,8 @@ pub(super) fn watch(project: &Project) -> ExitCode {
 
 fn stay(project: &Project, mut terminal: Screen, signal: &AtomicUsize) -> io::Result<()> {
     let mut diary = JournalTail::of(project);
-    let mut scene = Scene::of(project);
+    let mut reader = FiguresReader::default();
+    let mut scene = Scene::of(project, &mut reader);
     scene.log.extend(diary.news());
     let mut look = Look { colours: has_colours(), ..Look::default() };
     let mut looked = Instant::now();
@@ -50,7 +52,7 @@ fn stay(project: &Project, mut terminal: Screen, signal: &AtomicUsize) -> io::Re
         if !news.is_empty() || looked.elapsed() >= LOOK {
             look.keep_place(news.len());
             let log = std::mem::take(&mut scene.log);
-            scene = Scene { log: log.into_iter().chain(news).collect(), ..Scene::of(project) };
+            scene = Scene { log: log.into_iter().chain(news).collect(), ..Scene::of(project, &mut reader) };
             looked = Instant::now();
             has_changed = true;
         }

@@ -6,8 +6,9 @@ use crate::endings::{ending_words, reason, way_on};
 use plimsoll_domain::breaker::BreakerCause;
 use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_domain::verdict::PauseKind;
-use plimsoll_domain::{RunState, Status, Verdict};
+use plimsoll_domain::{RunState, Timestamp, Verdict};
 use plimsoll_policy::breaker::count;
+use plimsoll_policy::run_activity::RunActivity;
 use plimsoll_store::clock;
 
 /// The status of a run, and why. Shown, it is one sentence.
@@ -32,81 +33,110 @@ impl std::fmt::Display for Standing {
 /// Its status, and why.
 pub(super) fn standing(view: &View) -> Standing {
     let state = &view.state;
-    if let Some(ending) = ending_words(state) {
-        return with_reason(ending.heading, ending.reason);
+    let running =
+        |activity: String| Standing { heading: "running".to_owned(), activity: Some(activity), reason: None };
+    let until = |until: &Option<Timestamp>| {
+        let until = until.as_ref().and_then(clock::moment);
+        until.map(|until| format!(" until {}", clock::for_people(until))).unwrap_or_default()
+    };
+    match &view.activity {
+        RunActivity::Over => match ending_words(state) {
+            Some(ending) => with_reason(ending.heading, ending.reason),
+            None => with_reason(state.lifecycle.status().word(), None),
+        },
+        RunActivity::Working => running("a `plimsoll run` is active".to_owned()),
+        RunActivity::Retrying => {
+            let of_workers = || view.figures.workers.iter().find_map(|worker| worker.api_trouble.as_ref());
+            let trouble = state.iteration_record.api_trouble.as_ref().or_else(of_workers);
+            let trouble = trouble.map(|known| format!("; {}", api_trouble(known.status, &known.since)));
+            running(format!("a `plimsoll run` is active{}", trouble.unwrap_or_default()))
+        }
+        RunActivity::Stopping => {
+            let reason = view.stop_reason.as_deref().unwrap_or_default();
+            running(if view.has_workers() {
+                format!("a `plimsoll run` is active, and no new item starts ({reason})")
+            } else {
+                format!("a `plimsoll run` is active, and stops after this session ({reason})")
+            })
+        }
+        RunActivity::Waiting { until: moment } => {
+            with_reason(&format!("waiting{}", until(moment)), reason(state))
+        }
+        RunActivity::Unattended { until: moment } => {
+            let heading = format!("paused{} (and no `plimsoll run` is waiting)", until(moment));
+            with_reason(&heading, reason(state))
+        }
+        RunActivity::Exiting(kind) | RunActivity::Stopped(kind) => match state.lifecycle.last_verdict() {
+            Some(Verdict::Pause { kind: of_verdict, .. }) if of_verdict == kind => {
+                with_reason("paused", reason(state))
+            }
+            _ => with_reason("paused: interrupted by you", None),
+        },
+        RunActivity::LeftClient(pid) => {
+            running(format!("its `plimsoll run` has ended; its client (process {pid}) is still running"))
+        }
+        RunActivity::LeftItems(count) => {
+            let workers = if *count == 1 { "1 worker is".to_owned() } else { format!("{count} workers are") };
+            running(format!("its `plimsoll run` has ended; {workers} still at work"))
+        }
+        RunActivity::Killed => Standing {
+            heading: "interrupted".to_owned(),
+            activity: Some("its `plimsoll run` was killed, or an error ended it".to_owned()),
+            reason: None,
+        },
+        RunActivity::Unobserved => {
+            running("no `plimsoll run` is active (a shell loop of your own is not detected)".to_owned())
+        }
     }
-    if state.lifecycle.status() == Status::Paused {
-        return paused(view);
-    }
-    Standing { heading: "running".to_owned(), activity: Some(activity(view)), reason: None }
 }
 
 fn with_reason(heading: &str, reason: Option<String>) -> Standing {
     Standing { heading: heading.to_owned(), activity: None, reason }
 }
 
-fn activity(view: &View) -> String {
-    let record = &view.state.iteration_record;
-    match (view.at_work, view.client) {
-        (true, _) => {
-            let stops = if record.stops_after { ", and stops after this session (Ctrl-C)" } else { "" };
-            let trouble = record.api_trouble.as_ref();
-            let trouble = trouble.map(|known| format!("; {}", api_trouble(known.status, &known.since)));
-            format!("a `plimsoll run` is active{stops}{}", trouble.unwrap_or_default())
-        }
-        (false, Some(pid)) => {
-            format!("its `plimsoll run` has ended; its client (process {pid}) is still running")
-        }
-        (false, None) => "no `plimsoll run` is active (a shell loop of your own is not detected)".to_owned(),
-    }
-}
-
-fn paused(view: &View) -> Standing {
-    let state = &view.state;
-    let Some(kind) = pause_kind(state) else {
-        return with_reason("paused: interrupted by you", None);
-    };
-    let until = state.lifecycle.paused_until().and_then(clock::moment);
-    let until = until.map(|until| format!(" until {}", clock::for_people(until))).unwrap_or_default();
-    let nobody = kind.passes() && !view.at_work;
-    let nobody = if nobody { " (and no `plimsoll run` is waiting)" } else { "" };
-    with_reason(&format!("paused{until}{nobody}"), reason(state))
-}
-
-/// None if the user has paused it between two sessions.
-fn pause_kind(state: &RunState) -> Option<PauseKind> {
-    match state.lifecycle.last_verdict()? {
-        Verdict::Pause { kind, .. } => Some(*kind),
-        _ => None,
-    }
-}
-
 /// What the user does next.
 pub(super) fn next(view: &View) -> String {
-    if let Some(ending) = ending_words(&view.state) {
-        return ending.next;
-    }
-    let record = &view.state.iteration_record;
-    let (is_paused, resume) = (view.state.lifecycle.status() == Status::Paused, way_on(&view.state));
-    if view.at_work && !is_paused && record.stops_after {
-        return format!(
+    let resume = way_on(&view.state);
+    match &view.activity {
+        RunActivity::Over => match ending_words(&view.state) {
+            Some(ending) => ending.next,
+            None => resume,
+        },
+        RunActivity::Working | RunActivity::Waiting { .. } => {
+            "nothing: it continues by itself; watch it with plimsoll log --follow".to_owned()
+        }
+        RunActivity::Retrying => {
+            "nothing, or check your network: the session continues once the API answers".to_owned()
+        }
+        RunActivity::Stopping if view.has_workers() => {
+            format!(
+                "nothing: it stops when its sessions have ended; Ctrl-C again ends them now; to continue later: {resume}"
+            )
+        }
+        RunActivity::Stopping => format!(
             "nothing: it stops after this session; Ctrl-C again ends the session now; to continue later: {resume}"
-        );
+        ),
+        RunActivity::Exiting(kind) | RunActivity::Stopped(kind) => match kind {
+            PauseKind::Thrash => {
+                format!("give it more room (a smaller item, less loaded at the start), then: {resume}")
+            }
+            PauseKind::Fault => format!("fix the cause, then: {resume}"),
+            PauseKind::Limit | PauseKind::Overload | PauseKind::Quota | PauseKind::Interrupted => resume,
+        },
+        RunActivity::Unattended { .. }
+        | RunActivity::LeftClient(_)
+        | RunActivity::LeftItems(_)
+        | RunActivity::Killed
+        | RunActivity::Unobserved => resume,
     }
-    if view.at_work && !is_paused && record.api_trouble.is_some() {
-        return "nothing, or check your network: the session continues once the API answers".to_owned();
-    }
-    if view.at_work {
-        return "nothing: it continues by itself; watch it with plimsoll log --follow".to_owned();
-    }
-    match pause_kind(&view.state).filter(|_| is_paused) {
-        Some(PauseKind::Thrash) => {
-            format!("give it more room (a smaller item, less loaded at the start), then: {resume}")
-        }
-        Some(PauseKind::Fault) => format!("fix the cause, then: {resume}"),
-        None | Some(PauseKind::Limit | PauseKind::Overload | PauseKind::Quota | PauseKind::Interrupted) => {
-            resume
-        }
+}
+
+/// The word for a run in a title: its status, unless what it does says more.
+pub(super) fn title_word(view: &View) -> &str {
+    match &view.activity {
+        RunActivity::Waiting { .. } => "waiting",
+        RunActivity::Killed => "interrupted",
+        _ => view.state.lifecycle.status().word(),
     }
 }
 

@@ -253,7 +253,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             Some(claim)
         })?;
         let Some(claim) = taken else { return Ok(()) };
-        let slot = Slot { worker: place + 1, claim, stage: Stage::Waiting, asked: 0, percent: None };
+        let slot = Slot { worker: place + 1, claim, stage: Stage::Waiting, asked: 0 };
         self.slots[place] = Some(self.prepare(slot)?);
         Ok(())
     }
@@ -311,7 +311,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             let work = &mut workers.works[claim.item];
             (work.worker, work.epoch, work.pid) = (place + 1, claim.epoch, None);
         })?;
-        let slot = Slot { worker: place + 1, claim, stage: Stage::Waiting, asked: 0, percent: None };
+        let slot = Slot { worker: place + 1, claim, stage: Stage::Waiting, asked: 0 };
         self.slots[place] = Some(self.prepare(slot)?);
         Ok(())
     }

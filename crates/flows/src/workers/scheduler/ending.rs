@@ -12,6 +12,7 @@ use plimsoll_domain::board::{Aside, Stage};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, VerdictReached};
 use plimsoll_domain::state::Deliver;
 use plimsoll_domain::text::{clip, counted, one_line};
+use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::workers::Workers;
 use plimsoll_domain::{RunState, Status, TodoList, Verdict};
 use plimsoll_launcher::branch::{Head, has_changes, head};
@@ -172,7 +173,7 @@ impl Scheduler<'_, '_> {
         }
     }
 
-    fn paused_until(&self) -> Option<plimsoll_domain::Timestamp> {
+    pub(super) fn paused_until(&self) -> Option<plimsoll_domain::Timestamp> {
         let until = clock::at(self.table.paused_until() / 1_000)?;
         (until > clock::now()).then(|| clock::stamp(until))
     }
@@ -196,8 +197,13 @@ impl Scheduler<'_, '_> {
     }
 
     fn wait_for_user(&mut self) -> Result<u8, WorkersError> {
+        let verdict = Verdict::Pause {
+            kind: PauseKind::Interrupted,
+            until: None,
+            reason: "stopped with Ctrl-C".to_owned(),
+        };
         state_file::update(self.project, Some(&self.run.run_id), Durability::Durable, |state| {
-            state.lifecycle.wait(None);
+            state.lifecycle.wait_for(&verdict);
         })?;
         self.watcher.tell(&Progress::Note("stopped, as requested with Ctrl-C".to_owned()));
         Ok(INTERRUPTED)

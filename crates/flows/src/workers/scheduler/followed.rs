@@ -7,7 +7,7 @@ use plimsoll_launcher::client::Client;
 use plimsoll_launcher::git::{self, AllowedPrograms};
 use plimsoll_launcher::process::{Identity, identity, is_alive};
 use plimsoll_launcher::wip::{Wip, commit_wip};
-use plimsoll_store::{Project, lock, sessions, state_file};
+use plimsoll_store::{Project, lock};
 
 /// The item's run, if it lives: the process that was written down, or whoever holds the lock of its worktree, where a kill came
 /// before that.
@@ -17,12 +17,6 @@ pub(super) fn living(project: &Project, work: &Work) -> Option<Client> {
     let holder =
         || lock::is_run_held(project).then(|| lock::run_holder(project).and_then(identity)).flatten();
     known.or_else(holder).map(Client::Adopted)
-}
-
-/// How full the session is that works on an item.
-pub(super) fn percent(project: &Project) -> Option<u64> {
-    let state = state_file::load_without_history(project, None).ok().flatten()?;
-    sessions::load(project, state.session_id.as_ref()?).usage.percent
 }
 
 /// Commits what a run that failed has left, and answers with the end of its work; none if there is no worktree. A run that is not

@@ -295,7 +295,7 @@ impl<'scope> Scheduler<'scope, '_> {
             self.is_paused = true;
             let state =
                 state_file::update(self.project, Some(&self.run.run_id), Durability::Durable, |state| {
-                    state.lifecycle.wait(Some(clock::stamp(until)));
+                    state.lifecycle.wait_for(&verdict);
                     state.clone()
                 })?;
             if let (Some(state), true) = (state, pauses <= 1) {

@@ -1,8 +1,8 @@
 //! What the user orders while workers work, what they have used, and what that ends.
 
-use super::{Closing, FILES_INTERVAL, Scheduler, followed};
+use super::{Closing, FILES_INTERVAL, Scheduler};
 use crate::run::lifecycle::StartError;
-use crate::workers::board::{show, take_answers};
+use crate::workers::board::{show, show_used, take_answers};
 use crate::workers::{WorkersError, child};
 use plimsoll_domain::text::counted;
 use plimsoll_domain::{RunState, Status, Verdict};
@@ -32,9 +32,9 @@ impl<'scope> Scheduler<'scope, '_> {
 
     pub(super) fn look_at_files(&mut self) -> Result<(), WorkersError> {
         let now = self.table.now();
+        self.facts = self.figures.read_items(self.project, self.run, &now);
         for slot in self.slots.iter_mut().flatten() {
             let project = self.trees.project(&self.trees.of_item(slot.claim.item));
-            slot.percent = followed::percent(&project);
             let used = child::used(&project, &now.works[slot.claim.item].earlier_run);
             let is_at_work = slot.process().is_some();
             self.table.touch(|workers| {
@@ -57,8 +57,18 @@ impl<'scope> Scheduler<'scope, '_> {
         if take_answers(self.project, self.table)? {
             show(self.project, self.run, self.table)?;
         }
+        self.show_used(&state);
         self.look_at_limits(state);
         Ok(())
+    }
+
+    /// Whoever reads the state alone, such as the status line, finds there what sessions have used, also while items are in work.
+    fn show_used(&self, state: &RunState) {
+        let used = self.table.now().used();
+        if used != child::used_by(state) {
+            // A write that fails must not end the run: it is repeated with the next look.
+            let _ = show_used(self.project, self.run, used);
+        }
     }
 
     /// Sessions that are at work when a limit is reached come to their end.

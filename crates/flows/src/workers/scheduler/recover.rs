@@ -67,7 +67,7 @@ impl<'scope> Scheduler<'scope, '_> {
             // What was somebody else's meanwhile was ours with an earlier epoch.
             let is_ours = self.table.shared.is_none() || is_leased_by(&now, item).is_some();
             let claim = Claim { item, epoch: if is_ours { row.epoch } else { now.works[item].epoch } };
-            let slot = Slot { worker: place + 1, claim, stage: Stage::Waiting, asked: 0, percent: None };
+            let slot = Slot { worker: place + 1, claim, stage: Stage::Waiting, asked: 0 };
             let kept = self.recover_one(slot, &now)?;
             self.slots[place] = kept;
         }
@@ -98,6 +98,7 @@ impl<'scope> Scheduler<'scope, '_> {
         if child::is_over(&project, &work.earlier_run) && work.pid.is_some() {
             return self.ended(slot, &plimsoll_domain::Exit::default());
         }
+        self.table.change(|workers| workers.works[slot.claim.item].pid = None)?;
         self.prepare(slot).map(Some)
     }
 }

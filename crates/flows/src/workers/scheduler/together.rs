@@ -84,7 +84,9 @@ impl Scheduler<'_, '_> {
                     .and_then(|state| state.session_id)
                     .map(|id| id.to_string())
                     .unwrap_or_default(),
-                percent: slot.filter(|_| is_at_work).and_then(|slot| slot.percent),
+                percent: slot
+                    .filter(|_| is_at_work)
+                    .and_then(|slot| self.facts.get(slot.claim.item)?.percent),
                 cost_usd: now.cost_of_worker(worker),
             }
         });

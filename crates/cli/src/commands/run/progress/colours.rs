@@ -32,7 +32,7 @@ pub(super) fn of(progress: &Progress<'_>) -> Option<&'static str> {
         Progress::Workers { event: JournalEvent::SentBack(_) } => Some(BAD),
         Progress::Workers { .. } => None,
         Progress::Reviewed { .. }
-        | Progress::Standing { .. }
+        | Progress::Figures { .. }
         | Progress::Note(_)
         | Progress::Load { .. }
         | Progress::Waiting { .. }

@@ -111,7 +111,7 @@ impl StreamPrinter {
                 vec![JournalEvent::Pause { until, seconds: *seconds, reason }]
             }
             Progress::Workers { event } => vec![(*event).clone()],
-            Progress::Waiting { .. } | Progress::Standing { .. } => Vec::new(),
+            Progress::Waiting { .. } | Progress::Figures { .. } => Vec::new(),
             Progress::Fault { error, seconds } => vec![JournalEvent::Fault {
                 error: error.clone(),
                 then: "tries again".to_owned(),
@@ -251,6 +251,7 @@ fn ended(state: Option<&RunState>, exit_code: u8) -> RunEnded {
 mod tests {
     use super::*;
     use plimsoll_domain::level::Level;
+    use plimsoll_domain::run_figures::RunFigures;
     use plimsoll_domain::state::HistoryEntry;
     use plimsoll_domain::{Status, verdict::PauseKind};
 
@@ -277,8 +278,9 @@ mod tests {
         let (mut teller, state) = (StreamPrinter::default(), state());
         assert_eq!(events(&mut teller, &Progress::Iteration { state: &state, model: None }), ["planned"]);
         let mut record = SessionRecord::default();
-        let mut look =
-            |record: &SessionRecord| events(&mut teller, &Progress::Load { state: &state, record });
+        let mut look = |record: &SessionRecord| {
+            events(&mut teller, &Progress::Load { state: &state, record, figures: &RunFigures::default() })
+        };
         assert!(look(&record).is_empty(), "nothing is known yet");
         record.usage.percent = Some(40);
         assert_eq!(look(&record), ["reading"]);

@@ -7,10 +7,10 @@ use crate::commands::run::progress::for_people;
 use crate::commands::status::columns::clip;
 use crate::commands::status::screen::INDENT;
 use crate::commands::status::view::View;
-use crate::commands::status::words::{next, standing, troubles};
+use crate::commands::status::words::{next, standing, title_word, troubles};
 use plimsoll_domain::level::{Level, Thresholds};
 use plimsoll_domain::text::{one_line, tokens};
-use plimsoll_domain::{Reading, RunState, Status};
+use plimsoll_domain::{Reading, Status};
 use plimsoll_store::clock;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -62,18 +62,19 @@ fn head(scene: &Scene, look: &Look, columns: usize) -> Vec<Row> {
     let view = View { width: columns, ..view.clone() };
     let state = &view.state;
     let plain = |words: String| (words, Style::new());
-    let mut rows = vec![title(state, look)];
+    let mut rows = vec![title(&view, look)];
     rows.extend(load(scene, look, columns));
     rows.push((titled("Status", &standing(&view).to_string()), look.tone(tone(state.lifecycle.status()))));
     rows.extend(countdown(&view).map(|words| plain(titled("Pause", &words))));
     rows.extend(view.in_hand().map(|words| plain(titled("Current item", &words))));
     rows.extend(view.items().into_iter().map(plain));
+    rows.extend(view.workers().into_iter().map(plain));
     rows.push(plain(titled("Cost", &view.cost())));
     rows.extend(view.checkpoints().map(|words| plain(titled("Handoff", &words))));
     rows.extend(view.quota().map(|words| plain(titled("Quota", &words))));
     rows.extend(troubles(state).map(|words| (titled("Trouble", &words), look.tone(Tone::Bad))));
     rows.push(plain(titled("Time", &view.time())));
-    if !view.at_work {
+    if !view.activity.continues_by_itself() {
         rows.push(plain(titled("Next", &next(&view))));
     }
     rows
@@ -83,13 +84,14 @@ fn titled(title: &str, words: &str) -> String {
     format!("{title:<INDENT$}{}", one_line(words))
 }
 
-fn title(state: &RunState, look: &Look) -> Row {
+fn title(view: &View, look: &Look) -> Row {
+    let state = &view.state;
     let name = one_line(&state.options.task_name);
     let words = format!(
         "{name} · session {}/{} · {}",
-        state.iteration,
+        view.figures.sessions_started,
         state.options.max_iterations,
-        state.lifecycle.status().word()
+        title_word(view)
     );
     (words, look.tone(Tone::Bold))
 }

@@ -1,12 +1,13 @@
 //! What the screen shows: the content of the files at one moment.
 
 use crate::commands::log::Tone;
-use crate::commands::status::view;
 use crate::commands::status::view::View;
+use crate::commands::status::{session_record, view};
 use plimsoll_domain::level::Thresholds;
 use plimsoll_domain::{Reading, SessionRecord};
 use plimsoll_flows::context::measure::{Question, thresholds};
-use plimsoll_store::{Project, config, sessions, state_file};
+use plimsoll_flows::run_figures::{FiguresReader, read_snapshot};
+use plimsoll_store::{Project, config};
 
 /// What the screen shows.
 #[derive(Debug, Clone)]
@@ -27,19 +28,16 @@ pub(super) struct Scene {
 
 impl Scene {
     /// Looks at the project; the log is read apart.
-    pub(super) fn of(project: &Project) -> Scene {
-        let (mut state, trouble) = match state_file::load(project, None) {
-            Ok(state) => (state, None),
+    pub(super) fn of(project: &Project, reader: &mut FiguresReader) -> Scene {
+        let (snapshot, trouble) = match read_snapshot(project, None, reader) {
+            Ok(snapshot) => (snapshot, None),
             Err(error) => (None, Some(error.to_string())),
         };
-        if let Some(state) = &mut state {
-            plimsoll_flows::run::questions::refresh(project, state);
-        }
-        let session_id = state.as_ref().and_then(|state| state.session_id.as_ref());
-        let record = session_id.map(|id| sessions::load(project, id)).unwrap_or_default();
+        let record = snapshot.as_ref().and_then(|snapshot| session_record(project, &snapshot.state));
+        let record = record.unwrap_or_default();
         Scene {
             root: project.root().display().to_string(),
-            view: state.map(|state| view(project, state, Some(&record))),
+            view: snapshot.map(|snapshot| view(project, snapshot)),
             trouble,
             thresholds: thresholds_of(project, &record),
             reading: record.usage.reading,

@@ -9,6 +9,8 @@ use plimsoll_domain::state::{AtStart, Items, Lifecycle, RunOptions, Spent};
 use plimsoll_domain::state::{Checkpoint, IterationRecord};
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{Reading, RunState, Status, Verdict};
+use plimsoll_policy::run_activity::{ActivityEvidence, RunActivity, run_activity};
+use plimsoll_policy::run_figures::figures_of_sessions;
 use plimsoll_store::clock;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -45,13 +47,13 @@ fn scene(state: RunState) -> Scene {
     Scene {
         root: "/p".into(),
         view: Some(View {
+            figures: figures_of_sessions(&state, None),
+            activity: run_activity(&ActivityEvidence::from_state(&state, true)),
+            stop_reason: None,
             state,
             percent: Some(43),
             checkpoint_in: None,
-            present_tokens: None,
-            workers: Vec::new(),
-            at_work: true,
-            client: None,
+            pending_items: Vec::new(),
             journal: "journal.jsonl".into(),
             recorded: None,
             now: clock::parse("2026-01-07T07:00:00Z").unwrap(),
@@ -177,7 +179,7 @@ fn a_pause_counts_down_and_the_end_is_told() {
         ..state()
     };
     let mut over = scene(completed);
-    over.view.as_mut().unwrap().at_work = false;
+    over.view.as_mut().unwrap().activity = RunActivity::Over;
     let text = shown(&over, &Look::default(), 100, 24);
     assert!(
         text.contains("completed: 3 items") && text.contains("Next         nothing: the run is done"),
