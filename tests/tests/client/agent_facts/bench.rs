@@ -204,8 +204,8 @@ impl Bench {
     pub(crate) fn handed_back_in(&self, message: usize) -> (String, bool) {
         let after = &self.model.main_requests()[message + 1];
         let messages = after.body["messages"].as_array().expect("messages");
-        let blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
-        let block = blocks.filter(|block| block["type"] == "tool_result").next_back().expect("a result");
+        let mut blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
+        let block = blocks.rfind(|block| block["type"] == "tool_result").expect("a result");
         (after.tool_results().pop().expect("a result").1, block["is_error"] == true)
     }
 }
