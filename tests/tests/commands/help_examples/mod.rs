@@ -40,9 +40,7 @@ fn snapshot(world: &World) -> BTreeMap<PathBuf, (u64, SystemTime)> {
 }
 
 fn run_in(shell: Shell, world: &World, script: &str) -> Finished {
-    let run = |program: &str, script: &str| {
-        world.command(program, &["-c", script]).timeout(Duration::from_secs(60)).run()
-    };
+    let run = |program: &str, script: &str| world.command(program, &["-c", script]).run();
     match shell {
         Shell::Sh { then } => run("sh", &format!("{script}{then}")),
         Shell::Other { program, first, then } => run(program, &format!("{first}\n{script}\n{then}")),
