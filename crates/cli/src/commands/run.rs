@@ -404,7 +404,7 @@ fn worker_options(arguments: &RunArguments) -> Result<Option<WorkerOptions>, Run
         DeliverMode::Branch => Deliver::Branch,
         DeliverMode::Merge => Deliver::Merge,
     };
-    Ok(Some(WorkerOptions { count, setup: arguments.setup.clone(), deliver, fleet: None }))
+    Ok(Some(WorkerOptions { count, setup: arguments.setup.clone(), deliver, ..WorkerOptions::default() }))
 }
 
 /// How to continue, where that can be, and where to see what happened.

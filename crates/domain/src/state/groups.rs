@@ -88,6 +88,9 @@ pub struct WorkerOptions {
     pub setup: Option<String>,
     /// Where the work goes in the end.
     pub deliver: Deliver,
+    /// The user's plan, of which the run shows a copy; empty where it shows the plan itself.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub plan: String,
     /// The fleet whose plan it is; none for a plan of this machine alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fleet: Option<String>,
@@ -109,6 +112,12 @@ impl RunOptions {
     /// item does: its work is verified once more before it is merged.
     pub fn ends_with_last_tick(&self) -> bool {
         self.item_brief.is_some() && !self.strict_promise
+    }
+
+    /// The plan as the user knows it; none without one.
+    pub fn users_plan(&self) -> Option<&str> {
+        let plan = self.workers.as_ref().map(|workers| workers.plan.as_str());
+        plan.filter(|plan| !plan.is_empty()).or(self.todo_file.as_deref())
     }
 
     /// All commands that have to pass before completion is believed, each once.

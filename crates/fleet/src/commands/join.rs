@@ -264,6 +264,7 @@ fn new_run(
             setup: arguments.setup.clone(),
             deliver: Deliver::Branch,
             fleet: Some(arguments.name.clone()),
+            ..WorkerOptions::default()
         }),
         ..NewRun::default()
     })

@@ -175,6 +175,9 @@ pub(super) fn show(project: &Project, run: &RunState, table: &Table) -> Result<(
     let todo = TodoList::parse(&String::from_utf8_lossy(&plan));
     state_file::update(project, Some(&run.run_id), Durability::Durable, |state| {
         state.options.todo_file = Some(shown(&now).to_owned());
+        if let Some(workers) = state.options.workers.as_mut().filter(|_| shown(&now) != now.plan) {
+            workers.plan.clone_from(&now.plan);
+        }
         let of_remote = |member: &Member| format!("{}/{}", member.remote, now.target);
         state.options.branch = Some(now.member.as_ref().map_or_else(|| now.target.clone(), of_remote));
         state.at_start.branch_before = Some(now.users_branch.clone());

@@ -224,8 +224,7 @@ fn line(progress: &Progress<'_>) -> Option<String> {
         Progress::Run { state } => {
             let todo = state
                 .options
-                .todo_file
-                .as_ref()
+                .users_plan()
                 .map(|file| format!(", {} in {file}", counted(state.items.todo_items.len(), "open item")))
                 .unwrap_or_default();
             // What all machines of a fleet may begin is counted elsewhere.
