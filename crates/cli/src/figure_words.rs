@@ -1,9 +1,10 @@
 //! The figures of a run in words, the same on every screen.
 
-use crate::commands::run::progress::api_trouble;
+use plimsoll_domain::Timestamp;
 use plimsoll_domain::run_figures::{RunFigures, WorkerActivity, WorkerFigures};
 use plimsoll_domain::text::{counted, tokens};
 use plimsoll_flows::workers::pending_items::name_item;
+use plimsoll_store::clock;
 
 /// A worker in three parts: its name, its item, and what it does.
 pub(crate) fn worker_parts(worker: &WorkerFigures) -> [String; 3] {
@@ -53,6 +54,16 @@ fn total_line(figures: &RunFigures) -> String {
         figures.cost_basis.format_usd(figures.cost_usd),
         tokens(figures.tokens)
     )
+}
+
+/// That the API does not answer, since when, and who retries.
+pub(crate) fn api_trouble(status: u64, since: &Timestamp) -> String {
+    let what = match status {
+        0 => "cannot be reached".to_owned(),
+        status => format!("has answered with {status}"),
+    };
+    let since = clock::moment(since).map_or_else(|| since.to_string(), clock::for_people);
+    format!("the API {what} since {since}; the client retries by itself")
 }
 
 /// `, 2 running`, if any is.

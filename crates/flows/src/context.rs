@@ -4,6 +4,7 @@ pub mod facts;
 pub mod forecast;
 pub mod item_cost;
 pub mod measure;
+pub(crate) mod running_sessions;
 pub mod session_usage;
 pub(crate) mod subagent_usage;
 

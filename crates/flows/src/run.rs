@@ -39,11 +39,11 @@ pub use preflight::{Preflight, prepare};
 pub(crate) use preflight::{check_can_confine, check_client};
 
 use crate::context::facts;
+use crate::context::running_sessions::FiguresReader;
 use crate::context::session_usage::complete_cost;
 use crate::hook_invocation::RUN_VARIABLE;
 use crate::install::plugin;
 use crate::run::lifecycle::StartError;
-use crate::run_figures::FiguresReader;
 use crate::session_result::SessionResult;
 use apply_verdict::INTERRUPTED;
 use baseline::Known;

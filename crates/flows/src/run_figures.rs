@@ -5,17 +5,17 @@
 //!
 //! A [`RunSnapshot`] has them beside the run's state and its activity, all of one moment.
 
-use crate::context::session_usage::TranscriptUsage;
-use crate::workers::{child, project_of_item, table};
+pub use crate::context::running_sessions::FiguresReader;
+
+use crate::context::running_sessions::living_client;
+use crate::workers::item_figures::read_items;
+use crate::workers::table;
 use plimsoll_domain::run_figures::{RunFigures, WorkerActivity, WorkerFigures};
-use plimsoll_domain::state::Phase;
-use plimsoll_domain::workers::{Used, Work, Workers};
-use plimsoll_domain::{RunId, RunState, SessionId};
-use plimsoll_launcher::process::{Identity, is_alive};
+use plimsoll_domain::workers::Workers;
+use plimsoll_domain::{RunId, RunState};
 use plimsoll_policy::run_activity::{ActivityEvidence, RunActivity, run_activity};
-use plimsoll_policy::run_figures::{ItemRunFacts, RunningSession, figures_of_sessions, figures_of_workers};
-use plimsoll_store::{Project, StoreError, lock, sessions, state_file};
-use std::collections::{BTreeMap, BTreeSet};
+use plimsoll_policy::run_figures::{figures_of_sessions, figures_of_workers};
+use plimsoll_store::{Project, StoreError, lock, state_file};
 
 /// A run at one moment.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ pub fn read_snapshot(
     let mut looks = 0;
     loop {
         let Some(state) = state_file::load(project, run_id)? else { return Ok(None) };
-        let figures = reader.read(project, &state)?;
+        let figures = read_figures(project, &state, reader)?;
         let is_active_now = lock::is_run_held(project);
         looks += 1;
         if is_active_now == is_run_active || looks == LOOKS {
@@ -62,7 +62,7 @@ pub fn complete_snapshot(
     is_present: bool,
 ) -> Result<RunSnapshot, StoreError> {
     if is_present {
-        let figures = FiguresReader::default().read(project, state)?;
+        let figures = read_figures(project, state, &mut FiguresReader::default())?;
         return Ok(snapshot(project, state.clone(), figures, lock::is_run_held(project)));
     }
     Ok(RunSnapshot {
@@ -92,110 +92,26 @@ fn snapshot(project: &Project, state: RunState, figures: RunFigures, is_run_acti
 /// How often the record of a parallel run is read again if it has changed meanwhile: then an item may have been counted nowhere.
 const ATTEMPTS: usize = 5;
 
-/// Reads the figures of a run, also repeatedly.
-#[derive(Debug, Default)]
-pub struct FiguresReader {
-    sessions: BTreeMap<SessionId, TranscriptUsage>,
-    /// Sessions that the last look was about; the others are forgotten.
-    seen: BTreeSet<SessionId>,
-}
-
-impl FiguresReader {
-    /// Reads the figures of a run as its files have them now.
-    pub fn read(&mut self, project: &Project, run: &RunState) -> Result<RunFigures, StoreError> {
-        let Some(mut record) = table::load(project, &run.run_id)? else {
-            return Ok(self.read_sessions(project, run));
-        };
-        for _ in 1..ATTEMPTS {
-            let figures = self.read_record(project, run, &record);
-            let now = table::load(project, &run.run_id)?.unwrap_or_default();
-            if now == record {
-                return Ok(figures);
-            }
-            record = now;
-        }
-        Ok(self.read_record(project, run, &record))
-    }
-
-    /// Reads the figures of a run that has one session after another.
-    pub(crate) fn read_sessions(&mut self, project: &Project, run: &RunState) -> RunFigures {
-        let session = self.read_running_session(project, run);
-        self.forget_ended_sessions();
-        figures_of_sessions(run, session)
-    }
-
-    fn read_record(&mut self, project: &Project, run: &RunState, record: &Workers) -> RunFigures {
-        let facts = self.read_items(project, run, record);
+/// Reads the figures of a run as its files have them now.
+fn read_figures(
+    project: &Project,
+    run: &RunState,
+    reader: &mut FiguresReader,
+) -> Result<RunFigures, StoreError> {
+    let Some(mut record) = table::load(project, &run.run_id)? else {
+        return Ok(reader.read_sessions(project, run));
+    };
+    let mut read = |record: &Workers| {
+        let facts = read_items(reader, project, run, record);
         figures_of_workers(record, &facts, lock::is_run_held(project))
-    }
-
-    /// Reads what the runs of all items say that have a process, or had one.
-    pub(crate) fn read_items(
-        &mut self,
-        project: &Project,
-        run: &RunState,
-        record: &Workers,
-    ) -> Vec<ItemRunFacts> {
-        let items = record.works.iter().enumerate();
-        let facts = items
-            .map(|(item, work)| {
-                let is_ours = work.pid.is_some() || record.is_held_here(item);
-                let folder = if is_ours { project_of_item(project, run, item + 1) } else { None };
-                folder.map(|folder| self.read_item(&folder, work)).unwrap_or_default()
-            })
-            .collect();
-        self.forget_ended_sessions();
-        facts
-    }
-
-    fn read_item(&mut self, project: &Project, work: &Work) -> ItemRunFacts {
-        let known = work.pid.map(|pid| Identity { pid, started: work.process_started });
-        // A kill may have come before the process was written down; it holds the lock of its worktree.
-        let is_alive = known.is_some_and(is_alive) || known.is_none() && lock::is_run_held(project);
-        if known.is_none() && !is_alive {
-            return ItemRunFacts::default();
+    };
+    for _ in 1..ATTEMPTS {
+        let figures = read(&record);
+        let now = table::load(project, &run.run_id)?.unwrap_or_default();
+        if now == record {
+            return Ok(figures);
         }
-        let Some(state) = child::present(project, &work.earlier_run) else {
-            return ItemRunFacts { pid: work.pid, is_alive, ..ItemRunFacts::default() };
-        };
-        let session = self.read_running_session(project, &state);
-        let mut used = child::used_by(&state);
-        if let Some(session) = &session {
-            used += Used { sessions: 0, ..session.used };
-        }
-        ItemRunFacts {
-            pid: work.pid,
-            is_alive,
-            used: Some(used),
-            is_session_running: session.is_some_and(|session| session.is_alive),
-            api_trouble: session.and_then(|_| state.iteration_record.api_trouble.clone()),
-            percent: session.and_then(|_| sessions::load(project, state.session_id.as_ref()?).usage.percent),
-        }
+        record = now;
     }
-
-    /// Reads what the session has used that is in no sum yet: from its start until its end is recorded.
-    fn read_running_session(&mut self, project: &Project, state: &RunState) -> Option<RunningSession> {
-        let session_id = state.session_id.as_ref()?;
-        if state.lifecycle.is_over() || state.iteration_record.phase != Phase::Spawned {
-            return None;
-        }
-        let usage = self.sessions.entry(session_id.clone()).or_default();
-        usage.read_on(session_id, &sessions::load(project, session_id));
-        self.seen.insert(session_id.clone());
-        let (cost, tokens) = (usage.cost(), usage.tokens());
-        let used = Used { cost_usd: cost.usd, cost_basis: cost.basis, tokens, sessions: 1 };
-        Some(RunningSession { is_alive: living_client(state).is_some(), used })
-    }
-
-    fn forget_ended_sessions(&mut self) {
-        let seen = std::mem::take(&mut self.seen);
-        self.sessions.retain(|session_id, _| seen.contains(session_id));
-    }
-}
-
-/// The client of the current session, while it lives: also one whose `plimsoll run` has died.
-pub fn living_client(state: &RunState) -> Option<u32> {
-    let record = &state.iteration_record;
-    let known = record.pid.zip(record.process_started).map(|(pid, started)| Identity { pid, started });
-    known.filter(|known| is_alive(*known)).map(|known| known.pid)
+    Ok(read(&record))
 }

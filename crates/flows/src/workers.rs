@@ -7,8 +7,9 @@
 //! processes' pids and start times, and by the commits on the branch.
 
 mod board;
-pub(crate) mod child;
+mod child;
 pub mod ground;
+pub(crate) mod item_figures;
 mod merger;
 pub mod pending_items;
 mod records;

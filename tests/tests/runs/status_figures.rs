@@ -96,9 +96,13 @@ struct Shown {
     used: String,
 }
 
-fn leading_number(text: &str) -> u64 {
+fn find_leading_number(text: &str) -> Option<u64> {
     let digits: String = text.trim_start().chars().take_while(char::is_ascii_digit).collect();
-    digits.parse().unwrap_or_else(|_| panic!("a number in {text:?}"))
+    digits.parse().ok()
+}
+
+fn leading_number(text: &str) -> u64 {
+    find_leading_number(text).unwrap_or_else(|| panic!("a number in {text:?}"))
 }
 
 /// `, 2 running` after the number of sessions.
@@ -126,11 +130,11 @@ fn shown_by_run(screen: &str) -> Option<Shown> {
     let total = &rest[..rest.find(" tokens")? + " tokens".len()];
     let [_, sessions, used] = total.split("  ").collect::<Vec<_>>().try_into().ok()?;
     Some(Shown {
-        sessions: leading_number(sessions),
+        sessions: find_leading_number(sessions)?,
         running: running(sessions),
-        done: leading_number(
+        done: find_leading_number(
             &before[before.trim_end_matches(|letter: char| letter.is_ascii_digit()).len()..],
-        ),
+        )?,
         used: used.to_owned(),
     })
 }
@@ -206,7 +210,7 @@ fn assert_agreement(world: &World, screen: impl Fn() -> Option<Shown>, expected:
 }
 
 #[test]
-fn status_and_the_screen_of_a_parallel_run_tell_the_same_figures_at_every_moment() {
+fn status_and_the_run_screen_show_the_same_figures_at_every_moment() {
     let (world, _model) = gated_world("# Plan\n\n- [ ] Item 1\n- [ ] Item 2\n- [ ] Item 3 (after: 1)\n");
     let arguments = ["run", "--objective", "Do the plan.", "--workers", "2", "--", "--allowedTools", "Bash"];
     let terminal = Terminal::start(&world, bin_dir().join("plimsoll"), &arguments, COLUMNS, 30);
@@ -301,7 +305,7 @@ fn interrupt_twice(world: &World, run: &mut Running) {
 }
 
 #[test]
-fn status_says_one_thing_of_a_parallel_run_that_is_interrupted_resumed_and_killed() {
+fn status_says_one_thing_of_an_interrupted_resumed_or_killed_parallel_run() {
     let (world, _model) = gated_world(TWO);
     let mut run = begin(&world, &["2"]);
     wait_at_gates(&world, &[1, 2]);
@@ -337,7 +341,7 @@ fn begin_single(world: &World) -> Running {
 }
 
 #[test]
-fn status_of_a_run_without_workers_counts_the_running_session_and_says_one_thing_after_each_end() {
+fn status_counts_a_running_session_and_says_one_thing_after_each_end() {
     let mut world = world(TWO);
     let home = world.home();
     let _model = start(&mut world, move |turn| match turn.step {

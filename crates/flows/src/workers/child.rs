@@ -208,7 +208,7 @@ pub(super) fn goes_on_there(project: &Project) -> bool {
 }
 
 /// The state of an item's present run; none if there is nothing but that of an earlier attempt.
-pub(crate) fn present(project: &Project, earlier_run: &str) -> Option<RunState> {
+pub(super) fn present(project: &Project, earlier_run: &str) -> Option<RunState> {
     let state = state_file::load(project, None).ok().flatten();
     state.filter(|state| earlier_run.is_empty() || state.run_id != earlier_run)
 }
@@ -230,7 +230,7 @@ pub(super) fn used(project: &Project, earlier_run: &str) -> Used {
 }
 
 /// What the sessions of a run have used that have ended; their number includes the one that is running.
-pub(crate) fn used_by(state: &RunState) -> Used {
+pub(super) fn used_by(state: &RunState) -> Used {
     Used {
         cost_usd: state.spent.cost_usd,
         cost_basis: state.spent.cost_basis(),

@@ -10,9 +10,9 @@ mod orders;
 mod recover;
 mod together;
 
+use crate::context::running_sessions::FiguresReader;
 use crate::run::linear_notes::note_item;
 use crate::run::{Interrupts, Options, Progress, RunObserver};
-use crate::run_figures::FiguresReader;
 use crate::workers::WorkersError;
 use crate::workers::board::show;
 use crate::workers::merger::{MergeError, Merger};

@@ -7,7 +7,7 @@ pub(crate) mod telemetry;
 use crate::console;
 use crate::console::Painted;
 use crate::endings::allowing;
-use crate::figure_words::terminal_lines;
+use crate::figure_words::{api_trouble, terminal_lines};
 use crate::worker_words;
 use indicatif::{ProgressBar, ProgressStyle};
 use json::Json;
@@ -332,16 +332,6 @@ fn still_open(item: Option<(&str, bool)>) -> String {
     let Some((item, is_open)) = item else { return String::new() };
     let stands = if is_open { "is still open" } else { "is ticked" };
     format!("; \"{}\" {stands}", clip(&one_line(item), 80))
-}
-
-/// That the API does not answer, since when, and who retries.
-pub(crate) fn api_trouble(status: u64, since: &Timestamp) -> String {
-    let what = match status {
-        0 => "cannot be reached".to_owned(),
-        status => format!("has answered with {status}"),
-    };
-    let since = clock::moment(since).map_or_else(|| since.to_string(), clock::for_people);
-    format!("the API {what} since {since}; the client retries by itself")
 }
 
 fn denied(state: &RunState, tools: &[String]) -> String {

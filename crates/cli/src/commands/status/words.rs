@@ -1,8 +1,8 @@
 //! The status of a run, what troubles it and what the user does next, in words.
 
 use super::view::View;
-use crate::commands::run::progress::api_trouble;
 use crate::endings::{ending_words, reason, way_on};
+use crate::figure_words::api_trouble;
 use plimsoll_domain::breaker::BreakerCause;
 use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_domain::verdict::PauseKind;

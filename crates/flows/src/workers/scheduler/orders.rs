@@ -3,6 +3,7 @@
 use super::{Closing, FILES_INTERVAL, Scheduler};
 use crate::run::lifecycle::StartError;
 use crate::workers::board::{show, show_used, take_answers};
+use crate::workers::item_figures::read_items;
 use crate::workers::{WorkersError, child};
 use plimsoll_domain::text::counted;
 use plimsoll_domain::{RunState, Status, Verdict};
@@ -32,7 +33,7 @@ impl<'scope> Scheduler<'scope, '_> {
 
     pub(super) fn look_at_files(&mut self) -> Result<(), WorkersError> {
         let now = self.table.now();
-        self.facts = self.figures.read_items(self.project, self.run, &now);
+        self.facts = read_items(&mut self.figures, self.project, self.run, &now);
         for slot in self.slots.iter_mut().flatten() {
             let project = self.trees.project(&self.trees.of_item(slot.claim.item));
             let used = child::used(&project, &now.works[slot.claim.item].earlier_run);
