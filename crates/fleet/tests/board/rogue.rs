@@ -117,7 +117,8 @@ fn a_server_cannot_make_us_keep_more_than_a_fleet_needs() {
     for (name, mode, behavior) in rows {
         let before = peak_memory();
         let printed = printed(start_rogue(behavior), mode);
-        let taken = peak_memory() - before;
+        // The kernel sums the pages of several processors only now and then, so the figure may even fall a little.
+        let taken = peak_memory().saturating_sub(before);
         assert!(taken < 48 << 20, "{name}: {taken} bytes");
         assert!(printed.contains("it announces an answer of "), "{name}: {printed}");
     }
