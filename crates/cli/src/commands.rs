@@ -83,7 +83,7 @@ Exit codes:
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Work through a plan unattended, one fresh session after another
-    Run(run::RunArguments),
+    Run(Box<run::RunArguments>),
     /// Prepare a run for a shell loop and print its environment for `eval`
     Start(start::StartArguments),
     /// For shell loops: judge the session that ended (exit 0 stop, 1 continue, 75 pause)
