@@ -183,7 +183,8 @@ fn only_plimsoll_and_plimsoll_fleet_print_examples() {
     let mut printing = BTreeSet::new();
     for entry in std::fs::read_dir(bin_dir()).expect("the programs").flatten() {
         let name = entry.file_name().display().to_string();
-        if !name.starts_with("plimsoll") {
+        // Beside them cargo keeps what each was built from.
+        if !name.starts_with("plimsoll") || name.contains('.') {
             continue;
         }
         let finished = world.command(entry.path(), &["--help"]).timeout(Duration::from_secs(20)).run();
