@@ -10,6 +10,7 @@
 //! shows what the files say at that moment, and locks nothing to do so.
 
 mod branch;
+mod changed_checks;
 mod commands;
 pub mod console;
 mod endings;

@@ -5,11 +5,11 @@ use crate::text::{clip, clip_middle, one_line};
 use serde::{Deserialize, Serialize};
 
 /// The most bytes of a diff or of an output that a brief holds. A session reads the rest in a file.
-const CLIPPED: usize = 3_000;
+const MAX_TEXT_BYTES: usize = 3_000;
 /// The most bytes of a file's name or of a command.
-const NAME: usize = 200;
+const MAX_NAME_BYTES: usize = 200;
 /// The most files that a prompt names.
-const FILES: usize = 10;
+const MAX_FILES: usize = 10;
 
 /// What the run of a single item is told.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,7 +65,7 @@ pub enum ReturnReason {
 impl ReturnedWork {
     /// Returns the same with diffs and output short enough for a prompt.
     pub fn clipped(&self) -> ReturnedWork {
-        let clip = |text: &str| clip_middle(text.trim_end(), CLIPPED);
+        let clip = |text: &str| clip_middle(text.trim_end(), MAX_TEXT_BYTES);
         ReturnedWork {
             output: clip(&self.output),
             own_diff: clip(&self.own_diff),
@@ -76,8 +76,8 @@ impl ReturnedWork {
 
     /// Returns the files in which it conflicts, for a sentence.
     pub fn named_files(&self) -> String {
-        let quoted = |file: &String| format!("`{}`", clip(&one_line(file).replace('`', "'"), NAME));
-        let named: Vec<String> = self.files.iter().take(FILES).map(quoted).collect();
+        let quoted = |file: &String| format!("`{}`", clip(&one_line(file).replace('`', "'"), MAX_NAME_BYTES));
+        let named: Vec<String> = self.files.iter().take(MAX_FILES).map(quoted).collect();
         let rest = self.files.len().saturating_sub(named.len());
         let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
         format!("{}{more}", named.join(", "))
@@ -157,7 +157,7 @@ mod tests {
             output: "CONFLICT (content)".into(),
             ..ReturnedWork::default()
         };
-        assert!(work.clipped().own_diff.len() <= CLIPPED + 100);
+        assert!(work.clipped().own_diff.len() <= MAX_TEXT_BYTES + 100);
         let file = work.render();
         assert!(file.len() > 25_000 && file.contains("\n## What was said\n\nCONFLICT (content)\n"), "{file}");
         assert!(!file.contains("What others have merged since"), "an empty section is left out");

@@ -29,6 +29,7 @@ pub mod authority;
 pub mod board;
 pub mod breaker;
 pub mod build;
+pub mod changed_check;
 pub mod checkbox;
 pub mod claims;
 mod continue_kind;

@@ -6,6 +6,7 @@ pub(crate) mod archive;
 pub mod backup;
 pub mod baseline;
 pub mod branch;
+pub(crate) mod changed_checks;
 mod client_error;
 pub mod close;
 pub(crate) mod day;

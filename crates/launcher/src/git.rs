@@ -160,6 +160,65 @@ pub fn paths_since(folder: &Path, base: &CommitId) -> Option<Vec<String>> {
     outcome.succeeded().then(|| output.split_terminator('\0').map(str::to_owned).collect())
 }
 
+/// A file that differs between two commits.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChangedLines {
+    /// Its path, from the folder on.
+    pub path: String,
+    /// The number of added lines; 0 for what git does not take for text.
+    pub added: u64,
+    /// The number of removed lines.
+    pub removed: u64,
+    /// True if the second commit does not have it.
+    pub is_deleted: bool,
+}
+
+/// Returns the files of a commit that another one has changed or deleted, with the numbers of lines. Nothing if git does not
+/// know one of the commits. `end` is `HEAD` or a commit.
+pub fn changed_lines(folder: &Path, base: &CommitId, end: &str) -> Vec<ChangedLines> {
+    let ask = |question: &[&str]| {
+        let arguments =
+            [&["diff"][..], question, &["--no-renames", "--relative", "-z", base.as_str(), end, "--"]];
+        let outcome = git(folder, &arguments.concat());
+        String::from_utf8_lossy(&outcome.stdout).into_owned()
+    };
+    let deleted = ask(&["--name-only", "--diff-filter=D"]);
+    let is_deleted = |path: &str| deleted.split_terminator('\0').any(|known| known == path);
+    let counted = ask(&["--numstat", "--diff-filter=MDT"]);
+    let read = |line: &str| {
+        let mut fields = line.splitn(3, '\t');
+        let mut number = || fields.next().map(|number| number.parse().unwrap_or(0));
+        let (added, removed) = (number()?, number()?);
+        let path = fields.next()?.to_owned();
+        Some(ChangedLines { is_deleted: is_deleted(&path), path, added, removed })
+    };
+    counted.split_terminator('\0').filter_map(read).collect()
+}
+
+/// Returns the paths that differ between a commit and the working tree, from the folder on, those of new files among them.
+pub fn paths_changed_since(folder: &Path, base: &CommitId) -> Vec<String> {
+    let ask = |question: &[&str]| {
+        let outcome = git(folder, question);
+        String::from_utf8_lossy(&outcome.stdout).into_owned()
+    };
+    let committed =
+        ask(&["diff", "--name-only", "--no-renames", "--relative", "-z", base.as_str(), "HEAD", "--"]);
+    // Against HEAD: with filters switched off, a file that one of them changes would differ from every commit.
+    let uncommitted =
+        ask(&["status", "--porcelain=v1", "--no-renames", "--untracked-files=all", "-z", "--", "."]);
+    let prefix = ask(&["rev-parse", "--show-prefix"]);
+    let prefix = prefix.trim_end_matches('\n');
+    let of_status = uncommitted.split_terminator('\0').filter_map(|entry| {
+        let path = entry.get(3..)?;
+        Some(path.strip_prefix(prefix).unwrap_or(path).to_owned())
+    });
+    let mut paths: Vec<String> =
+        committed.split_terminator('\0').map(str::to_owned).chain(of_status).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    paths
+}
+
 /// The paths that a commit changed, from the folder on, gone ones among them.
 pub fn paths_in(folder: &Path, commit: &CommitId) -> Vec<String> {
     let first =

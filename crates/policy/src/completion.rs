@@ -120,7 +120,7 @@ pub(crate) enum Unpromised {
 /// The number of failures in a row, this session's included. Something that is left to do resets it; a session that
 /// did not end by itself leaves it as it was.
 pub(crate) fn promise_failures(state: &RunState, evidence: &Evidence) -> u32 {
-    if failed(state, evidence) {
+    if lacks_only_promise(state, evidence) {
         return state.outcomes.promise_failures.saturating_add(1);
     }
     let is_open = !objections(state, evidence.todo.as_ref()).is_empty();
@@ -131,7 +131,7 @@ pub(crate) fn promise_failures(state: &RunState, evidence: &Evidence) -> u32 {
 
 /// True when a session that ended by itself had nothing left to do but the promise, and did not make it: it made a
 /// near miss, or it left every item ticked and said nothing of the kind.
-fn failed(state: &RunState, evidence: &Evidence) -> bool {
+fn lacks_only_promise(state: &RunState, evidence: &Evidence) -> bool {
     let message = evidence.last_message.as_deref().unwrap_or_default();
     let is_none = promise::claim(message, &state.options.completion_promise, &state.nonce) == Claim::None;
     if !is_none || evidence.root_popped || evidence.ending != Ending::Completed {
@@ -161,7 +161,7 @@ pub fn needs_verify(state: &RunState, evidence: &Evidence) -> bool {
 }
 
 pub(crate) fn unpromised(state: &RunState, evidence: &Evidence) -> Unpromised {
-    if !failed(state, evidence) {
+    if !lacks_only_promise(state, evidence) {
         return Unpromised::No;
     }
     // Where commands decide, another session would only be paid to say what they say.

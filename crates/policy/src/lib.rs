@@ -30,6 +30,7 @@ pub mod allow;
 pub mod attribution;
 pub mod bounds;
 pub mod breaker;
+pub mod check_files;
 pub mod checks;
 pub mod child_event;
 pub mod client;

@@ -222,10 +222,10 @@ pub fn take(state: &mut RunState, mut review: Review) -> AfterReview {
             iteration: state.iteration,
             session_id: state.session_id.clone(),
             items: taken,
-            failed: Vec::new(),
             findings,
             question,
             is_pending: true,
+            ..TakenBack::default()
         });
     }
     state.outcomes.reviews.last = Some(review);

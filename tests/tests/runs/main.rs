@@ -4,6 +4,7 @@ mod authority;
 mod beginning;
 mod branch;
 mod breaker;
+mod changed_checks;
 mod colours;
 mod completion;
 mod draft;

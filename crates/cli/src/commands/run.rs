@@ -3,6 +3,7 @@
 pub(crate) mod progress;
 
 use crate::branch;
+use crate::changed_checks;
 use crate::commands::linear;
 use crate::commands::run::progress::Style;
 use crate::commands::start::{TaskArguments, TaskError};
@@ -421,6 +422,12 @@ fn say_what_now(project: &Project) {
         }
     }
     reviews::lines(&state).iter().for_each(say_error);
+    if let Some(words) = changed_checks::sentence(&state) {
+        say_error(&words);
+        changed_checks::command(&state)
+            .iter()
+            .for_each(|command| say_error(&format!("to see it: {command}")));
+    }
     if let Some(words) = branch::words(&state) {
         say_error(&words);
     }

@@ -3,6 +3,7 @@
 
 use super::{Commit, VerifyEach};
 use crate::breaker::Breaker;
+use crate::changed_check::ChangedCheck;
 use crate::cost::CostBasis;
 use crate::item_brief::ItemBrief;
 use crate::item_check::ItemCheck;
@@ -41,6 +42,9 @@ pub struct RunOptions {
     /// True when these commands, and the one that prepares worktrees, run in a sandbox (`--verify-sandbox`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub verify_sandbox: bool,
+    /// Files and folders, relative to the project: a tick of a session that changed one of them is taken back (`--protect`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub protect: Vec<String>,
     /// A review comes after so many ticked items; 0 for none.
     pub review_every: u32,
     /// The model that reviews; none for that of the sessions.
@@ -172,6 +176,9 @@ pub struct Outcomes {
     pub promise_failures: u32,
     /// Verify commands that failed when they were last run.
     pub verify_failing: Vec<String>,
+    /// Files that check the work and that the run has changed, as they were when it ended last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed_checks: Vec<ChangedCheck>,
     /// Commands that have passed in this run: a tick after which one of them fails is taken back.
     pub verify_passed: Vec<String>,
     /// The ticks that were taken back last; none once a later tick holds.
@@ -242,6 +249,9 @@ fn is_none_of_a_day(cost: &DayCost) -> bool {
 pub struct AtStart {
     /// RFC 3339 UTC.
     pub started_at: Timestamp,
+    /// The commit that was checked out; none outside git and in a repository without a commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
     /// The files that lay in a repository without a commit when the run began: to git an edit of them is a new file.
     pub files_at_start: Vec<String>,
     /// The git folder of the project when the run began, as the file system knows it; empty where there was none. A

@@ -4,6 +4,7 @@ use super::columns;
 use super::view::View;
 use super::words::{next, standing, troubles};
 use crate::branch;
+use crate::changed_checks;
 use crate::commands::run::progress::for_people as duration;
 use crate::figure_words::{running_words, worker_parts};
 use crate::questions;
@@ -38,6 +39,7 @@ impl View {
         lines.extend(reviews::open(&self.state).map(|words| self.line("Reviews", &words)));
         lines.extend(self.quota().map(|words| self.line("Quota", &words)));
         lines.push(self.line("Time", &self.time()));
+        lines.extend(changed_checks::sentence(state).map(|words| self.line("Checks", &words)));
         lines.extend(self.taken_back().or_else(|| self.refused()));
         lines.extend(troubles(state).map(|words| self.line("Trouble", &words)));
         lines.extend(self.branch());

@@ -5,6 +5,7 @@ use crate::our_files::is_ours;
 use crate::run::Progress;
 use crate::run::archive::archive;
 use crate::run::branch::allowed_programs;
+use crate::run::changed_checks::changed_checks;
 use crate::run::notify::notify;
 use crate::workers::WorkersError;
 use crate::workers::board::{show, shown_plan};
@@ -82,6 +83,7 @@ impl Scheduler<'_, '_> {
         self.merge_notes(&closing);
         let closing = self.distrust_clone(closing);
         let closing = self.block_on_unclear_lines(closing);
+        self.note_changed_checks()?;
         let _ = self.trees.remove_merger(self.table.shared.is_some());
         self.tell_kept();
         let code = match closing {
@@ -98,6 +100,18 @@ impl Scheduler<'_, '_> {
         let state = state_file::load(self.project, Some(&self.run.run_id))?;
         self.watcher.tell(&Progress::Over { state: state.as_ref(), code });
         Ok(code)
+    }
+
+    /// Writes down which files that check the work differ on the run's branch.
+    fn note_changed_checks(&self) -> Result<(), WorkersError> {
+        let target = self.table.now().target_branch().ok();
+        let end = target.and_then(|target| worktree::end_of(&self.trees.ground.repository, &target));
+        let Some(end) = end else { return Ok(()) };
+        let changed = changed_checks(self.project, self.run, end.as_str());
+        state_file::update(self.project, Some(&self.run.run_id), Durability::Lazy, |state| {
+            state.outcomes.changed_checks = changed;
+        })?;
+        Ok(())
     }
 
     /// Merges notes of items that are not merged. Where every item is, their notes came with them, and a run that is to go on brings
