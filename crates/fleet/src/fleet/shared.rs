@@ -200,10 +200,7 @@ impl Fleet {
             Rows::PlanAnd(refused.item),
             |part, _| {
                 let item = part.place_of(refused.item);
-                match refused.conflicts.as_slice() {
-                    [] => workers::refuse(&mut part.board, refused.merger, item, &note),
-                    files => workers::send_back_conflict(&mut part.board, refused.merger, item, &note, files),
-                }
+                workers::refuse(&mut part.board, refused.merger, item, &note)
             },
             |transaction| {
                 let parameters: [Parameter<'_>; 4] =

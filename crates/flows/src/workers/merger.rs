@@ -460,7 +460,6 @@ impl<'a> Merger<'a> {
                 merger: self.epoch,
                 item,
                 note: refusal.reason.clone(),
-                conflicts: refusal.conflicts.clone(),
                 start: start.clone().map_or(String::new(), |(start, _)| start.into()),
                 beyond: start.clone().map_or(String::new(), |(_, beyond)| beyond.into()),
             };
@@ -477,7 +476,8 @@ impl<'a> Merger<'a> {
         let is_set_aside = self.table.change(|workers| {
             // One that was fenced has landed, or is somebody else's by now.
             let (board, reason) = (&mut workers.board, &refusal.reason);
-            let _ = if refusal.conflicts.is_empty() {
+            // The rows of a fleet do not keep the files, so nothing but the tries bounds its conflicts.
+            let _ = if refusal.conflicts.is_empty() || self.table.shared.is_some() {
                 refuse(board, self.epoch, item, reason)
             } else {
                 send_back_conflict(board, self.epoch, item, reason, &refusal.conflicts)

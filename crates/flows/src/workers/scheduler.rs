@@ -311,7 +311,11 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
 
     /// True if nothing waits for an item's next attempt: none begins any more, or others may work on it.
     fn takes_all(&self) -> bool {
-        self.closing.is_some() || self.table.shared.is_some()
+        let is_idle = self.slots.iter().all(Option::is_none);
+        // Nobody works and no item is free, so waiting would have no end.
+        let has_no_next =
+            || is_idle && outlook(&self.table.now().board, self.table.moment()) != Outlook::Free;
+        self.closing.is_some() || self.table.shared.is_some() || has_no_next()
     }
 
     /// Where others merge, too, one of them may be at it; and what is away is asked again after a moment.

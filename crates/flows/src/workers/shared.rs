@@ -117,8 +117,6 @@ pub struct Refused {
     pub item: usize,
     /// What its next session is told.
     pub note: String,
-    /// The files in which it conflicts with what was merged since it began: then it costs no try.
-    pub conflicts: Vec<String>,
     /// Where its next attempt begins; empty for the target's end.
     pub start: String,
     /// Its own commits are those beyond this one.
