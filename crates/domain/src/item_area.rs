@@ -12,11 +12,6 @@ pub fn stated(item: &str) -> Vec<String> {
     values(item_check::words(item), MARK).filter_map(normal).collect()
 }
 
-/// Returns paths that a user gave, in the same form.
-pub fn normalized(paths: &[String]) -> Vec<String> {
-    paths.iter().filter_map(|path| normal(path)).collect()
-}
-
 fn normal(path: &str) -> Option<String> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     let leads_out = path.starts_with('/') || parts.contains(&"..");

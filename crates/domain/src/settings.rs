@@ -43,9 +43,6 @@ pub struct Settings {
     /// Timeout of one --verify command.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub verify_timeout_seconds: u64,
-    /// Files and folders of a project that no session of a run may change: a tick is taken back if one of them differs from what it
-    /// was when the run began. --protect adds to it. Ignored in a project's file.
-    pub protect: Vec<String>,
     /// A client that is silent for this long is ended; 0 for never. --idle-timeout overrides it for one run.
     pub idle_timeout_seconds: u64,
     /// The same while a tool runs, subagents' tools included, because a long build is silent but not idle; 0 for never.
@@ -261,7 +258,6 @@ impl Default for Settings {
             end_wait_seconds: 10,
             background_wait_seconds: 120,
             verify_timeout_seconds: 600,
-            protect: Vec::new(),
             // The client's own longest Bash call is 10 minutes: three of them in silence are a hang.
             idle_timeout_seconds: 1800,
             // Longer than any build or test run that a session should wait for; shorter than a night.

@@ -19,9 +19,6 @@ pub struct TakenBack {
     /// What a review found, if that is why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
-    /// The protected files that the run has changed, if that is why.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub protected: Vec<String>,
     /// The question to the user that each item gets, because no review gave a verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
@@ -48,18 +45,16 @@ const COMMAND: usize = 120;
 impl TakenBack {
     /// What happened, in a sentence without its end.
     pub fn words(&self) -> String {
-        let commands = self.failed.iter().map(|failed| failed.command.as_str());
-        sentence(&self.items, commands, self.findings.len(), &self.protected)
+        sentence(&self.items, self.failed.iter().map(|failed| failed.command.as_str()), self.findings.len())
     }
 }
 
-/// Says that the ticks of these items were taken back, and why: these commands fail, a review has this many findings, or
-/// these protected files changed. Without any of that the review gave no verdict.
+/// Says that the ticks of these items were taken back, and why: these commands fail, or a review has this many findings.
+/// Without either the review gave no verdict.
 pub fn sentence<'a>(
     items: &[String],
     commands: impl IntoIterator<Item = &'a str>,
     findings: usize,
-    protected: &[String],
 ) -> String {
     let item = |item: &String| format!("\"{}\"", clip(&one_line(item), ITEM));
     let named: Vec<String> = items.iter().map(item).collect();
@@ -67,12 +62,6 @@ pub fn sentence<'a>(
     let commands: Vec<String> = commands.into_iter().map(command).collect();
     let (ticks, were) = if named.len() == 1 { ("tick", "was") } else { ("ticks", "were") };
     let why = match commands.len() {
-        0 if !protected.is_empty() => {
-            let files: Vec<String> = protected.iter().map(|file| clip(&one_line(file), COMMAND)).collect();
-            let (first, rest) = (files.first().cloned().unwrap_or_default(), files.len() - 1);
-            let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-            format!("the run changed what is protected: {first}{more}")
-        }
         0 if findings == 0 => "the review gave no verdict".to_owned(),
         0 => format!("the review has {}", counted(findings, "finding")),
         1 => format!("{} fails", commands.join(", ")),
@@ -89,25 +78,20 @@ mod tests {
     fn one_and_several_are_told_in_a_sentence() {
         let items = ["one\u{1b}[2J".to_owned(), "two".to_owned()];
         assert_eq!(
-            sentence(&items[..1], ["make test"], 0, &[]),
+            sentence(&items[..1], ["make test"], 0),
             "the tick of \"one\\u{1b}[2J\" was taken back: `make test` fails"
         );
         assert_eq!(
-            sentence(&items, ["a", "b"], 0, &[]),
+            sentence(&items, ["a", "b"], 0),
             "the ticks of \"one\\u{1b}[2J\", \"two\" were taken back: `a`, `b` fail"
         );
         assert_eq!(
-            sentence(&items[1..], [], 2, &[]),
+            sentence(&items[1..], [], 2),
             "the tick of \"two\" was taken back: the review has 2 findings"
         );
         assert_eq!(
-            sentence(&items[1..], [], 0, &[]),
+            sentence(&items[1..], [], 0),
             "the tick of \"two\" was taken back: the review gave no verdict"
-        );
-        let protected = ["tests/a.py".to_owned(), "check.sh".to_owned()];
-        assert_eq!(
-            sentence(&items[1..], [], 0, &protected),
-            "the tick of \"two\" was taken back: the run changed what is protected: tests/a.py and 1 more"
         );
     }
 }

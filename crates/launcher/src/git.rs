@@ -173,14 +173,16 @@ pub struct ChangedLines {
     pub is_deleted: bool,
 }
 
-/// Returns the files of a commit that another one has changed or deleted, with the numbers of lines. Nothing if git does not
-/// know one of the commits. `end` is `HEAD` or a commit.
-pub fn changed_lines(folder: &Path, base: &CommitId, end: &str) -> Vec<ChangedLines> {
+/// Returns the files of a commit that another one has changed or deleted, with the numbers of lines; without another one those
+/// of the working tree. Nothing if git does not know one of the commits.
+pub fn changed_lines(folder: &Path, base: &CommitId, end: Option<&CommitId>) -> Vec<ChangedLines> {
+    // With filters switched off, a file that one of them changes would differ from every commit.
+    let has_filters = has_filters(folder, TimeLimit::within(DEADLINE)).unwrap_or(true);
+    let end = end.map(CommitId::as_str).or(if has_filters { Some("HEAD") } else { None });
     let ask = |question: &[&str]| {
-        let arguments =
-            [&["diff"][..], question, &["--no-renames", "--relative", "-z", base.as_str(), end, "--"]];
-        let outcome = git(folder, &arguments.concat());
-        String::from_utf8_lossy(&outcome.stdout).into_owned()
+        let first = [&["diff"][..], question, &["--no-renames", "--relative", "-z", base.as_str()]];
+        let arguments: Vec<&str> = first.concat().into_iter().chain(end).chain(["--"]).collect();
+        String::from_utf8_lossy(&git(folder, &arguments).stdout).into_owned()
     };
     let deleted = ask(&["--name-only", "--diff-filter=D"]);
     let is_deleted = |path: &str| deleted.split_terminator('\0').any(|known| known == path);
@@ -193,30 +195,6 @@ pub fn changed_lines(folder: &Path, base: &CommitId, end: &str) -> Vec<ChangedLi
         Some(ChangedLines { is_deleted: is_deleted(&path), path, added, removed })
     };
     counted.split_terminator('\0').filter_map(read).collect()
-}
-
-/// Returns the paths that differ between a commit and the working tree, from the folder on, those of new files among them.
-pub fn paths_changed_since(folder: &Path, base: &CommitId) -> Vec<String> {
-    let ask = |question: &[&str]| {
-        let outcome = git(folder, question);
-        String::from_utf8_lossy(&outcome.stdout).into_owned()
-    };
-    let committed =
-        ask(&["diff", "--name-only", "--no-renames", "--relative", "-z", base.as_str(), "HEAD", "--"]);
-    // Against HEAD: with filters switched off, a file that one of them changes would differ from every commit.
-    let uncommitted =
-        ask(&["status", "--porcelain=v1", "--no-renames", "--untracked-files=all", "-z", "--", "."]);
-    let prefix = ask(&["rev-parse", "--show-prefix"]);
-    let prefix = prefix.trim_end_matches('\n');
-    let of_status = uncommitted.split_terminator('\0').filter_map(|entry| {
-        let path = entry.get(3..)?;
-        Some(path.strip_prefix(prefix).unwrap_or(path).to_owned())
-    });
-    let mut paths: Vec<String> =
-        committed.split_terminator('\0').map(str::to_owned).chain(of_status).collect();
-    paths.sort_unstable();
-    paths.dedup();
-    paths
 }
 
 /// The paths that a commit changed, from the folder on, gone ones among them.

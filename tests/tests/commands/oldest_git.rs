@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 const OLDEST: (u32, u32) = (2, 30);
 
 /// Options that git has had since before 2.0.
-const OLD: &str = "--abort --allow-empty --amend --bare --batch --branch --cached --cleanup --contains --count --debug --detach \
+const OLD: &str = "--abort --allow-empty --amend --bare --batch --branch --cached --cleanup --contains --count --debug --detach --diff-filter \
     --dry-run --exclude-from --exclude-standard --ff-only --file --find-renames --fixed-strings --force --format --get-regexp \
     --git-path --ignore-submodules --ignored --intent-to-add --inter-hunk-context --is-ancestor --is-inside-work-tree --list --local \
     --message --name-only --no-color --no-commit-id --no-ext-diff --no-filters --no-follow-tags --no-pager --no-recurse-submodules \
-    --no-renames --no-show-signature --no-tags --no-textconv --no-track --no-verify --null --only --onto --orphan \
+    --no-renames --no-show-signature --no-tags --no-textconv --no-track --no-verify --null --numstat --only --onto --orphan \
     --others --patch --porcelain --prune --push --quiet --refresh --exclude-per-directory --no-deref --raw --relative --replace-all --reset --root --show-cdup --show-prefix \
     --show-toplevel --since --src-prefix --dst-prefix --stage --stat --stdin --stdin-paths --submodule --template \
     --unified --unmerged --untracked-files --verify --version --window --no-autosquash --no-hardlinks --force-with-lease --get-all \

@@ -70,10 +70,6 @@ pub(crate) struct TaskArguments {
     /// is ticked [with --resume: =false switches it off]
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     strict_promise: Option<bool>,
-    /// A file or folder that no session may change: a tick is taken back if it differs from what it was when the run began; may be
-    /// given several times
-    #[arg(long, value_name = "PATH")]
-    protect: Vec<String>,
     /// End when this many US dollars are spent, as reported by Claude Code, else estimated
     #[arg(long, value_name = "USD", value_parser = value_parsers::dollars)]
     max_cost: Option<f64>,
@@ -187,7 +183,6 @@ impl TaskArguments {
             plan_verify: self.plan_verify,
             verify_sandbox: self.verify_sandbox,
             strict_promise: self.strict_promise.unwrap_or(false),
-            protect: self.protect.clone(),
             limits: self.limits(),
             branch: self.branch.clone(),
             commit: self.commit().unwrap_or_default(),
@@ -218,7 +213,6 @@ impl TaskArguments {
             verify_each: self.verify_each(),
             verify_sandbox: self.verify_sandbox,
             strict_promise: self.strict_promise,
-            protect: self.protect.clone(),
             limits: self.limits(),
             commit: self.commit(),
             commit_hooks: self.commit_hooks,

@@ -530,9 +530,6 @@ pub struct TicksTakenBack {
     /// What a review found, if that is why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
-    /// The protected files that the run has changed, if that is why.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub protected: Vec<String>,
 }
 
 /// The circuit breaker opened.

@@ -1,14 +1,11 @@
 //! What a prompt says of commands that have to pass: those that took ticks back, first of all, and those that will run.
 
 use crate::claims::{self, Source};
-use crate::state::{RunState, VerifyEach, short_id};
-use crate::taken_back::TakenBack;
+use crate::state::{RunState, VerifyEach};
 use crate::text::{clip, clip_middle, one_line};
 
 /// How much of what all commands printed together.
 const OUTPUT: usize = 6_000;
-/// How many items and protected files are named.
-const FILES: usize = 20;
 /// How much of an item and of a command.
 const ITEM: usize = 200;
 const COMMAND: usize = 400;
@@ -16,11 +13,8 @@ const COMMAND: usize = 400;
 /// Why ticks were taken back, with what the commands printed; nothing unless that still stands.
 pub(super) fn taken_back(state: &RunState) -> String {
     // What a review found stands in its own section.
-    let taken = state.outcomes.taken_back.as_ref();
-    if let Some(taken) = taken.filter(|taken| !taken.protected.is_empty()) {
-        return changed_protected(state, taken);
-    }
-    let Some(taken) = taken.filter(|taken| !taken.failed.is_empty()) else { return String::new() };
+    let taken = state.outcomes.taken_back.as_ref().filter(|taken| !taken.failed.is_empty());
+    let Some(taken) = taken else { return String::new() };
     let share = OUTPUT / taken.failed.len().max(1);
     let outputs: String = taken
         .failed
@@ -36,20 +30,6 @@ pub(super) fn taken_back(state: &RunState) -> String {
     format!(
         "## Ticks were taken back\n\nThe session of iteration {} ticked these items, and Plimsoll took the ticks back:\n\n{items}\nThese commands have to pass, but failed after that session:\n\n{outputs}\nMake them pass before anything else. Tick an item again only when it is done and they pass.\n",
         taken.iteration
-    )
-}
-
-/// Why ticks were taken back whose session changed protected files.
-fn changed_protected(state: &RunState, taken: &TakenBack) -> String {
-    let list = |lines: &[String]| -> String {
-        lines.iter().take(FILES).map(|line| format!("- {}\n", clip(&one_line(line), ITEM))).collect()
-    };
-    let base = state.at_start.head.as_deref().map(short_id).unwrap_or_default();
-    format!(
-        "## Ticks were taken back\n\nThe session of iteration {} ticked these items, and Plimsoll took the ticks back:\n\n{}\nThese files are protected, and they differ from what they were when the run began (`git diff {base} -- FILE`):\n\n{}\nPut them back as they were (`git checkout {base} -- FILE`), and commit that. Then do the items without changing them, and tick them again.\n",
-        taken.iteration,
-        list(&taken.items),
-        list(&taken.protected)
     )
 }
 
@@ -84,7 +64,7 @@ mod tests {
     use super::*;
     use crate::item_check::ItemCheck;
     use crate::state::{Items, Outcomes, RunOptions};
-    use crate::taken_back::FailedCommand;
+    use crate::taken_back::{FailedCommand, TakenBack};
 
     fn state(verify: &[&str], verify_each: VerifyEach) -> RunState {
         let checks = ItemCheck { item: "two".into(), command: "sh two.sh".into() };
@@ -123,27 +103,6 @@ mod tests {
         );
         assert_eq!(text.lines().filter(|line| line.starts_with('#')).count(), 1, "{text}");
         assert_eq!(taken_back(&state(&["true"], VerifyEach::Tick)), "");
-    }
-
-    #[test]
-    fn files_that_are_protected_are_named_with_the_way_to_put_them_back() {
-        let taken = TakenBack {
-            iteration: 4,
-            items: vec!["two".into()],
-            protected: vec!["tests/a.py\n# x".into()],
-            ..TakenBack::default()
-        };
-        let outcomes = Outcomes { taken_back: Some(taken), ..Outcomes::default() };
-        let mut state = RunState { outcomes, ..state(&["make"], VerifyEach::Tick) };
-        state.at_start.head = Some("0123456789".into());
-        let text = taken_back(&state);
-        assert!(
-            text.contains(
-                "\n- tests/a.py # x\n\nPut them back as they were (`git checkout 0123456 -- FILE`)"
-            ),
-            "{text}"
-        );
-        assert_eq!(text.lines().filter(|line| line.starts_with('#')).count(), 1, "{text}");
     }
 
     #[test]

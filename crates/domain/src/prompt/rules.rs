@@ -40,18 +40,6 @@ fn delegation(state: &RunState) -> String {
 const NO_PROCESS: &str =
     "Start nothing that goes on after your turn: end each server or watcher that you started.";
 
-/// What no session may change.
-fn protected(state: &RunState) -> Option<String> {
-    let paths: Vec<String> =
-        state.options.protect.iter().map(|path| format!("`{}`", one_line(path))).collect();
-    (!paths.is_empty()).then(|| {
-        format!(
-            "Do not change {}: the run takes the tick of an item back if that differs from what it was.",
-            paths.join(", ")
-        )
-    })
-}
-
 /// The section of the rules.
 pub(super) fn section(state: &RunState) -> String {
     let file = state.options.todo_file.as_deref().map(one_line);
@@ -61,11 +49,12 @@ pub(super) fn section(state: &RunState) -> String {
         None => None,
     };
     let marker = "A hook's message that begins with `CCS_` comes from the run: do what it says, at once.";
-    let rules = noted
-        .into_iter()
-        .chain([look_up(state), delegation(state), NO_PROCESS.to_owned()])
-        .chain(protected(state))
-        .chain([marker.to_owned()]);
+    let rules = noted.into_iter().chain([
+        look_up(state),
+        delegation(state),
+        NO_PROCESS.to_owned(),
+        marker.to_owned(),
+    ]);
     let rules: String = rules.map(|rule| format!("- {rule}\n")).collect();
     let (blocked, complete) = match &file {
         Some(_) => (

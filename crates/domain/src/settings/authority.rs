@@ -47,8 +47,6 @@ pub const TABLE: &[(&str, May)] = &[
     ("end_wait_seconds", May::Lower),
     ("background_wait_seconds", May::Lower),
     ("verify_timeout_seconds", May::Lower),
-    // The user's own words about what a session may change.
-    ("protect", May::Nothing),
     ("idle_timeout_seconds", May::LowerNotZero),
     ("tool_timeout_seconds", May::LowerNotZero),
     ("breaker.no_progress", May::LowerNotZero),
@@ -113,7 +111,7 @@ impl Ignored {
         let key = &self.key;
         match &self.why {
             Why::Authority => format!(
-                "{key} is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files"
+                "{key} is ignored in a project's file: only your own settings may start a program, send something out, delete records or choose a model"
             ),
             Why::Bound(holds) => {
                 format!("{key} is ignored: a project's file may only make it stricter; {holds} applies")

@@ -42,9 +42,6 @@ pub struct RunOptions {
     /// True when these commands, and the one that prepares worktrees, run in a sandbox (`--verify-sandbox`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub verify_sandbox: bool,
-    /// Files and folders, relative to the project: a tick of a session that changed one of them is taken back (`--protect`).
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub protect: Vec<String>,
     /// A review comes after so many ticked items; 0 for none.
     pub review_every: u32,
     /// The model that reviews; none for that of the sessions.

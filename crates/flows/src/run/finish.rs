@@ -6,7 +6,7 @@
 //! nothing. The gate judges once per (run, iteration).
 
 use crate::context::{facts, subagent_usage};
-use crate::run::changed_checks::{changed_checks, changed_protected};
+use crate::run::changed_checks::changed_checks;
 use crate::run::evidence::{footing, observe, started_above};
 use crate::run::review::{Outcome, Reviewer, note as note_review, review_ticks};
 use crate::run::ticks::{note as note_ticks, take_back};
@@ -151,10 +151,6 @@ fn check(
             Some(taken)
         }
         None => {
-            let protected = changed_protected(project, state);
-            if let Some(taken) = ticks::refused_for_protected(state, evidence, protected) {
-                return take_back_as_decided(project, state, &taken, evidence);
-            }
             let commands = ticks::commands_due(state, evidence);
             evidence.verify = verify(project, settings, state, &commands, give_up);
             receipt::keep(project, state, &commands, &evidence.verify)?;
@@ -367,7 +363,7 @@ fn judge(
 ) -> Result<Option<Verdict>, StoreError> {
     let iteration = state.iteration;
     // Looked at before the lock is taken.
-    let changed_checks = changed_checks(project, state, "HEAD");
+    let changed_checks = changed_checks(project, state, None);
     let delegated: SubagentUsage = subagent_usage::in_session(project, &left.record.session_id);
     let files = left.fingerprint.short_hash(iteration);
     let judged = state_file::update(project, Some(&state.run_id), Durability::Durable, |state| {

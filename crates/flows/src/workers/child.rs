@@ -160,7 +160,6 @@ impl Start<'_> {
         let options = &self.run.options;
         arguments.extend(self.verify.iter().map(|command| format!("--verify={command}")));
         arguments.extend(options.verify_sandbox.then(|| "--verify-sandbox".to_owned()));
-        arguments.extend(options.protect.iter().map(|path| format!("--protect={path}")));
         let numbers = [
             Some(format!("--max-iterations={}", self.sessions.max(1))),
             self.cost_usd.map(|most| format!("--max-cost={most:.4}")),

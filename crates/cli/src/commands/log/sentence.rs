@@ -206,8 +206,7 @@ fn judged(reached: &VerdictReached) -> Sentence {
 }
 
 fn ticks_taken_back(taken: &TicksTakenBack) -> String {
-    let failed = taken.failed.iter().map(String::as_str);
-    taken_back::sentence(&taken.items, failed, taken.findings.len(), &taken.protected)
+    taken_back::sentence(&taken.items, taken.failed.iter().map(String::as_str), taken.findings.len())
 }
 
 fn review(reviewed: &Reviewed) -> Sentence {

@@ -154,9 +154,7 @@ fn review(entry: &RunLine<'_>, reviewed: &Reviewed) -> Vec<TroubleParts> {
 
 fn failing_commands(entry: &RunLine<'_>, taken: &TicksTakenBack) -> Vec<RedactedText> {
     let failed = taken.failed.iter().map(|command| entry.words(&format!("`{command}` fails")));
-    let protected =
-        taken.protected.iter().map(|file| entry.words(&format!("{file} is protected and was changed")));
-    failed.chain(protected).chain(entry.list(&taken.findings)).collect()
+    failed.chain(entry.list(&taken.findings)).collect()
 }
 
 fn breaker(entry: &RunLine<'_>, opened: &BreakerOpened) -> TroubleParts {

@@ -19,7 +19,7 @@ use plimsoll_domain::{RunId, RunState, TodoList};
 use plimsoll_launcher::git;
 use plimsoll_policy::foreign;
 use plimsoll_policy::todo_list::{self, Unfit};
-use plimsoll_store::{Durability, Project, clock, config, disk, journal, layout, state_file};
+use plimsoll_store::{Durability, Project, clock, disk, journal, layout, state_file};
 
 /// What the user asked for.
 #[derive(Debug, Clone, Default)]
@@ -62,8 +62,6 @@ pub struct NewRun {
     pub pack: bool,
     /// True when the run's sessions have the working memory.
     pub memory: bool,
-    /// Files and folders that no session may change.
-    pub protect: Vec<String>,
     /// True when only the exact promise line completes the run.
     pub strict_promise: bool,
     /// A client that says nothing for so long is ended; none for the settings' value.
@@ -91,6 +89,7 @@ pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
         .flatten();
     // Git is asked first: no lock is held while it is waited for. A file that is made in between counts as the run's own.
     let files_at_start = files_without_commit(project);
+    let head_at_start = git::head(project.root()).map(String::from);
     let lock = state_file::lock(project, state_file::TIMEOUT)?;
     let Ground { task, prompt_made, todo_file, todo, old } = look(project, new)?;
     let old = old.unwrap_or_default();
@@ -98,10 +97,7 @@ pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
     state.at_start.branch_before = branch_before;
     state.at_start.delegated_before = old.delegated();
     state.at_start.files_at_start = files_at_start;
-    state.at_start.head = git::head(project.root()).map(String::from);
-    let of_user = config::load(project).0.protect.into_iter();
-    let known = state.options.protect.clone();
-    state.options.protect.extend(of_user.filter(|path| !known.contains(path)));
+    state.at_start.head = head_at_start;
     // By it a later commit knows a repository that an agent has made since, whose hooks and filters must not run.
     state.at_start.repository_at_start = Some(layout::repository_identity(project.root()));
     state.items.growth = old.items.growth;
@@ -344,7 +340,6 @@ pub(super) fn state(
             pack: new.pack,
             memory: new.memory,
             strict_promise: new.strict_promise,
-            protect: new.protect.clone(),
             idle_timeout_seconds: new.idle_timeout_seconds,
             tool_timeout_seconds: new.tool_timeout_seconds,
             notify: new.notify.clone(),

@@ -44,8 +44,6 @@ pub struct Changes {
     pub pack: bool,
     /// True to give them the working memory.
     pub memory: bool,
-    /// Further files and folders that no session may change.
-    pub protect: Vec<String>,
     /// True when only the exact promise line completes the run.
     pub strict_promise: Option<bool>,
     /// A client that is silent for this long is ended.
@@ -156,8 +154,6 @@ fn change(state: &mut RunState, changes: &Changes) {
     state.options.pack |= changes.pack;
     state.options.memory |= changes.memory;
     set(&mut state.options.strict_promise, changes.strict_promise.as_ref());
-    let known = state.options.protect.clone();
-    state.options.protect.extend(changes.protect.iter().filter(|path| !known.contains(path)).cloned());
     state.options.tool_timeout_seconds = changes.tool_timeout_seconds.or(state.options.tool_timeout_seconds);
     state.options.idle_timeout_seconds = changes.idle_timeout_seconds.or(state.options.idle_timeout_seconds);
     let (limits, new) = (&mut state.options.limits, &changes.limits);

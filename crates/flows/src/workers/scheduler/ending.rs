@@ -107,7 +107,7 @@ impl Scheduler<'_, '_> {
         let target = self.table.now().target_branch().ok();
         let end = target.and_then(|target| worktree::end_of(&self.trees.ground.repository, &target));
         let Some(end) = end else { return Ok(()) };
-        let changed = changed_checks(self.project, self.run, end.as_str());
+        let changed = changed_checks(self.project, self.run, Some(&end));
         state_file::update(self.project, Some(&self.run.run_id), Durability::Lazy, |state| {
             state.outcomes.changed_checks = changed;
         })?;
