@@ -104,6 +104,8 @@ pub(super) struct Scheduler<'scope, 'env> {
     claimed: Option<Instant>,
     /// When it was asked to end at once.
     hurried: Option<Instant>,
+    /// Since when this process, which closes, waits for another machine's merger.
+    left_merging: Option<Instant>,
     /// When a round of merging began last where others merge, too.
     merged: Option<Instant>,
     /// True once it was said that the board or the remote is waited for.
@@ -150,6 +152,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             closing: None,
             claimed: None,
             hurried: None,
+            left_merging: None,
             merged: None,
             is_waiting: false,
             cut: Arc::default(),

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// How long a last word may take. What was not heard then is told by the next `join`.
 const FAREWELL: Duration = Duration::from_secs(10);
+/// How long a machine that closes waits for the merger of another one, which merges every two seconds.
+const MERGER_FAREWELL: Duration = Duration::from_secs(5);
 /// What is away for less than this is not worth a word.
 const NOTICED: Duration = Duration::from_secs(3);
 
@@ -127,13 +129,17 @@ impl Scheduler<'_, '_> {
         has_results && may_be_heard && !is_late && self.interrupts.count() <= 2
     }
 
-    /// True if what waits to be merged is this machine's to wait for: once it closes, another that is at it goes on alone.
-    pub(super) fn merges_on(&self) -> bool {
+    /// True if what waits to be merged is this machine's to wait for: once it closes, another that is at it goes on alone. The
+    /// other may be closing, too, and have seen nothing of the last offer: then this machine becomes the merger in a moment.
+    pub(super) fn merges_on(&mut self) -> bool {
         let Some(shared) = &self.table.shared else { return true };
         let now = self.table.now();
         let name = now.member.unwrap_or_default().name;
         let is_others = now.board.merger.holds(shared.moment()) && now.board.merger.holder != name;
-        shared.trouble().is_none() && !(self.closing.is_some() && is_others)
+        let is_left_to_others = self.closing.is_some()
+            && is_others
+            && self.left_merging.get_or_insert_with(Instant::now).elapsed() >= MERGER_FAREWELL;
+        shared.trouble().is_none() && !is_left_to_others
     }
 
     /// A fleet that drains: what was begun here is over.
