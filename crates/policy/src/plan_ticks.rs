@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn a_call_ticks_the_items_that_it_names() {
         let items = items(&["Item 1", "Item 12", "`parse` dates (medium)", "Parse numbers"]);
-        let plan = "/work/fix_plan.md";
+        let plan = "/project/fix_plan.md";
         for (input, expected) in [
             (edit(plan, "- [ ] Item 1\n", "- [x] Item 1\n"), vec![Some(0)]),
             (edit(plan, "- [ ] Item 12", "- [X] Item 12 (done)"), vec![Some(1)]),
@@ -191,7 +191,7 @@ mod tests {
             ),
             (edit(plan, "- [x] Item 1", "- [ ] Item 1"), vec![]),
             (edit(plan, "- [ ] Item 7", "- [x] Item 7"), vec![]),
-            (edit("/work/other.md", "- [ ] Item 1", "- [x] Item 1"), vec![]),
+            (edit("/project/other.md", "- [ ] Item 1", "- [x] Item 1"), vec![]),
             (write(plan, "# Plan\n- [x] Item 7\n- [x] Item 12\n- [ ] Item 1\n"), vec![Some(1)]),
             (bash("sed -i 's/\\[ \\] Item 12/[x] Item 12/' fix_plan.md"), vec![Some(1)]),
             (bash("sed -i 's/- \\[ \\] \\(Item 1\\)$/- [x] \\1/' fix_plan.md"), vec![Some(0)]),
@@ -216,10 +216,10 @@ mod tests {
     #[test]
     fn only_a_call_that_writes_another_file_begins_other_work() {
         for (input, expected) in [
-            (edit("/work/src/a.rs", "a", "b"), true),
-            (write("/work/src/a.rs", "a"), true),
-            (edit("/work/fix_plan.md", "a", "b"), false),
-            (ToolInput { file_path: Some("/work/src/a.rs".to_owned()), ..ToolInput::default() }, false),
+            (edit("/project/src/a.rs", "a", "b"), true),
+            (write("/project/src/a.rs", "a"), true),
+            (edit("/project/fix_plan.md", "a", "b"), false),
+            (ToolInput { file_path: Some("/project/src/a.rs".to_owned()), ..ToolInput::default() }, false),
             (ToolInput::default(), false),
             (bash("echo a >> src/a.rs"), true),
             (bash("sed -i 's/a/b/' src/a.rs"), true),

@@ -250,8 +250,13 @@ pub fn offered(board: &Board) -> Vec<usize> {
 }
 
 /// Returns what can be merged now: what is offered, without what waits until an item that was sent back is merged.
-pub fn mergeable(board: &Board) -> Vec<usize> {
+fn mergeable(board: &Board) -> Vec<usize> {
     offered(board).into_iter().filter(|item| !waits_for_retry(board, *item)).collect()
+}
+
+/// Returns what is to be merged in this round: everything that is offered if `takes_all`, else what can be merged now.
+pub fn items_to_merge(board: &Board, takes_all: bool) -> Vec<usize> {
+    if takes_all { offered(board) } else { mergeable(board) }
 }
 
 /// Records which files the work on an offered item changes.

@@ -27,7 +27,7 @@ use plimsoll_launcher::worktree::{self, Rebased, WorktreeError};
 use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_policy::workers::queue::{self, Bench};
 use plimsoll_policy::workers::{
-    become_merger, land, mergeable, note_writes, offered, refuse, send_back_conflict, settle,
+    become_merger, items_to_merge, land, note_writes, refuse, send_back_conflict, settle,
 };
 use plimsoll_store::{Durability, Project, StoreError, clock, disk, receipts, records};
 use refusal::Refusal;
@@ -135,14 +135,8 @@ impl<'a> Merger<'a> {
     pub(super) fn merge(&mut self) -> Result<(), MergeError> {
         let Some(epoch) = self.become_merger()? else { return Ok(()) };
         self.epoch = epoch;
-        let items = self.waiting();
+        let items = items_to_merge(&self.table.now().board, self.takes_all);
         queue::merge(self, &items)
-    }
-
-    /// What is to be merged now. At the end of a run nothing waits for another item's next attempt.
-    fn waiting(&self) -> Vec<usize> {
-        let board = &self.table.now().board;
-        if self.takes_all { offered(board) } else { mergeable(board) }
     }
 
     fn become_merger(&self) -> Result<Option<u64>, MergeError> {
@@ -308,7 +302,7 @@ impl<'a> Merger<'a> {
             let written = repository.changed_files(&beyond, work);
             self.table.change(|workers| note_writes(&mut workers.board, item, &written))?;
         }
-        if !self.takes_all && !mergeable(&self.table.now().board).contains(&item) {
+        if !items_to_merge(&self.table.now().board, self.takes_all).contains(&item) {
             return Ok(false);
         }
         let rebased = work.clone().map_err(WorktreeError::from);

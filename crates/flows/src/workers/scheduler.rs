@@ -26,7 +26,7 @@ use plimsoll_domain::workers::Work;
 use plimsoll_domain::{RunState, Settings, Status, Verdict};
 use plimsoll_policy::linear::ItemNews;
 use plimsoll_policy::run_figures::{ItemRunFacts, figures_of_workers};
-use plimsoll_policy::workers::{Outlook, mergeable, offered, outlook};
+use plimsoll_policy::workers::{Outlook, items_to_merge, outlook};
 use plimsoll_store::{Durability, Project, journal, state_file};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -197,7 +197,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         'env: 'm,
     {
         let news = self.news.0.clone();
-        Merger::new(self.table, self.trees, self.run, self.settings, give_up, news, self.closing.is_some())
+        Merger::new(self.table, self.trees, self.run, self.settings, give_up, news, self.takes_all())
     }
 
     /// Asked by threads and commands whether anybody still waits for them.
@@ -303,13 +303,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         !self.is_merging_over
             && self.interrupts.count() < 2
             && !self.ends_at_once()
-            && !self.waiting().is_empty()
-    }
-
-    /// What is to be merged now.
-    fn waiting(&self) -> Vec<usize> {
-        let board = &self.table.now().board;
-        if self.takes_all() { offered(board) } else { mergeable(board) }
+            && !items_to_merge(&self.table.now().board, self.takes_all()).is_empty()
     }
 
     /// True if nothing waits for an item's next attempt: none begins any more, or others may work on it.

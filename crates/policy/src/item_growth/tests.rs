@@ -34,11 +34,11 @@ fn tick(item: &str) -> Call {
 fn call_block(number: usize, call: &Call) -> Option<Value> {
     let (name, input) = match call {
         Call::None => return None,
-        Look => ("Read", json!({"file_path": "/work/src/a.rs"})),
-        Work => ("Edit", json!({"file_path": "/work/src/a.rs", "old_string": "a", "new_string": "b"})),
+        Look => ("Read", json!({"file_path": "/project/src/a.rs"})),
+        Work => ("Edit", json!({"file_path": "/project/src/a.rs", "old_string": "a", "new_string": "b"})),
         Bash(command) => ("Bash", json!({"command": command})),
         Edit(old, new) => {
-            ("Edit", json!({"file_path": "/work/fix_plan.md", "old_string": old, "new_string": new}))
+            ("Edit", json!({"file_path": "/project/fix_plan.md", "old_string": old, "new_string": new}))
         }
     };
     Some(json!({"type": "tool_use", "id": format!("call{number}"), "name": name, "input": input}))
