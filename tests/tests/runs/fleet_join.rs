@@ -334,8 +334,9 @@ fn ctrl_c_gives_back_what_is_not_done_and_a_fleet_that_drains_or_is_stopped_lets
 
 #[test]
 fn all_machines_together_spend_no_more_than_the_fleet_may() {
-    // A session costs a cent and a half.
-    let terms = Terms { max_cost: Some(0.035), ..Terms::default() };
+    // A session costs almost a cent and a half. Whether both begin at once or one waits for the other's money, after two sessions
+    // nothing is left: each may end with the response that goes beyond its share.
+    let terms = Terms { max_cost: Some(0.025), ..Terms::default() };
     let fleet = Fleet::new(&["Item 1", "Item 2", "Item 3"], &terms);
     let model = story(|turn| honest(turn).delay(LIFELIKE));
     let machines = [fleet.real_machine(&model), fleet.real_machine(&model)];
@@ -344,7 +345,7 @@ fn all_machines_together_spend_no_more_than_the_fleet_may() {
     assert!(finished.iter().any(|finished| finished.code == Some(3)), "{finished:?}");
     assert!(finished.iter().all(|finished| finished.code != Some(0)), "{finished:?}");
     let spent: f64 = fleet.server.sql("select sum(cost) from plimsoll.worker").parse().expect("a number");
-    assert!(spent > 0.02 && spent < 0.05, "{spent} {finished:?}");
+    assert!(spent > 0.02 && spent < 0.03, "{spent} {finished:?}");
     let merged = fleet.server.sql("select count(*) from plimsoll.item where stage = 'merged'");
     assert_eq!(merged, "2", "{finished:?}");
     // Nothing could be claimed any more: a machine that comes later is told, and does not wait.

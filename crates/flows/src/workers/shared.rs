@@ -185,6 +185,9 @@ pub(super) struct Shared {
     pub(super) patience: Duration,
     known: Mutex<Known>,
     woken: Condvar,
+    /// Held while news of workers are on their way, by either way: the news of an idle worker, taken before its item began and
+    /// written after money was set aside for it, would free that money again.
+    reporting: Mutex<()>,
 }
 
 /// What this machine knows beside its record.
@@ -235,6 +238,7 @@ impl Shared {
             patience,
             known: Mutex::default(),
             woken: Condvar::new(),
+            reporting: Mutex::default(),
         }
     }
 
@@ -274,6 +278,20 @@ impl Shared {
         drop(board);
         self.heard(&answer, |known| &mut known.heartbeat_away);
         answer
+    }
+
+    /// Sets aside what a worker may use for its item, and replaces the news of it that are still to be reported.
+    pub(super) fn reserve(
+        &self,
+        news: &WorkerNews,
+        sessions: u32,
+        least_usd: f64,
+    ) -> Result<Reserved, BoardError> {
+        let _reporting = self.reporting.lock().unwrap_or_else(PoisonError::into_inner);
+        for known in self.known().news.iter_mut().filter(|known| known.worker == news.worker) {
+            known.clone_from(news);
+        }
+        self.ask(|board| board.reserve(news, sessions, least_usd))
     }
 
     fn heard<T>(
@@ -395,4 +413,121 @@ pub(super) fn is_leased_by(workers: &Workers, item: usize) -> Option<u64> {
 /// Now, by this machine's clock.
 pub(super) fn local_moment() -> Moment {
     u64::try_from(clock::now().timestamp_millis()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_domain::git_names::BranchName;
+    use plimsoll_launcher::remote_repository::Remote;
+    use std::sync::{Arc, mpsc};
+
+    #[expect(clippy::disallowed_types, reason = "a test may start git")]
+    fn git(folder: &std::path::Path, arguments: &[&str]) {
+        let status = std::process::Command::new("git").current_dir(folder).args(arguments).status();
+        assert!(status.expect("git").success(), "{arguments:?}");
+    }
+
+    /// What was told about workers, and the item in it.
+    type Told = Arc<Mutex<Vec<(&'static str, Option<usize>)>>>;
+
+    /// Writes down what it is told about workers.
+    struct WrittenBoard {
+        told: Told,
+        /// Of the first report, once it is on its way: it arrives when an answer comes.
+        first: Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>,
+    }
+
+    impl SharedBoard for WrittenBoard {
+        fn report(&mut self, news: &WorkerNews) -> Result<(), BoardError> {
+            if let Some((on_its_way, arrives)) = self.first.take() {
+                on_its_way.send(()).expect("the test waits for it");
+                let _ = arrives.recv_timeout(Duration::from_millis(500));
+            }
+            self.told.lock().expect("no panic").push(("report", news.item));
+            Ok(())
+        }
+
+        fn reserve(&mut self, news: &WorkerNews, _: u32, _: f64) -> Result<Reserved, BoardError> {
+            self.told.lock().expect("no panic").push(("reserve", news.item));
+            Ok(Reserved::Later)
+        }
+
+        fn look(&mut self) -> Result<Look, BoardError> {
+            unreachable!()
+        }
+        fn claim(&mut self, _: &str) -> Result<Option<(Claim, SharedItem)>, BoardError> {
+            unreachable!()
+        }
+        fn renew(&mut self, _: Claim) -> Result<(), BoardError> {
+            unreachable!()
+        }
+        fn tell(&mut self, _: &ItemResult) -> Result<(), BoardError> {
+            unreachable!()
+        }
+        fn pause(&mut self, _: Duration) -> Result<(), BoardError> {
+            unreachable!()
+        }
+        fn become_merger(&mut self, _: &str) -> Result<Option<u64>, BoardError> {
+            unreachable!()
+        }
+        fn renew_merger(&mut self, _: u64) -> Result<(), BoardError> {
+            unreachable!()
+        }
+        fn step_down(&mut self, _: u64) -> Result<(), BoardError> {
+            unreachable!()
+        }
+        fn land(&mut self, _: u64, _: usize, _: &str) -> Result<(), BoardError> {
+            unreachable!()
+        }
+        fn found(&mut self, _: usize, _: &str) -> Result<(), BoardError> {
+            unreachable!()
+        }
+        fn refuse(&mut self, _: &Refused) -> Result<(), BoardError> {
+            unreachable!()
+        }
+        fn settle(&mut self, _: &dyn Fn(&str) -> bool) -> Result<Vec<usize>, BoardError> {
+            unreachable!()
+        }
+        fn note_passed(&mut self, _: &[String]) -> Result<(), BoardError> {
+            unreachable!()
+        }
+        fn end(&mut self) -> Result<(), BoardError> {
+            unreachable!()
+        }
+    }
+
+    #[test]
+    fn no_earlier_report_comes_after_money_was_set_aside() {
+        let folder = tempfile::tempdir().unwrap();
+        git(folder.path(), &["init", "-q"]);
+        git(folder.path(), &["remote", "add", "origin", "nowhere"]);
+        let remote = Remote::open(folder.path(), "origin", &folder.path().join("own")).unwrap();
+        let branch = BranchName::parse("main").unwrap();
+        let target = RemoteTarget::new(remote, "night", "1", &branch);
+        let told = Told::default();
+        let (on_its_way, began) = mpsc::channel();
+        let (answer, arrives) = mpsc::channel();
+        let board = |first| Box::new(WrittenBoard { told: Arc::clone(&told), first });
+        let shared =
+            Shared::new(board(None), board(Some((on_its_way, arrives))), target, Duration::from_secs(1));
+        let idle = WorkerNews { worker: 1, ..WorkerNews::default() };
+        shared.known().news = vec![idle];
+        let at_work = WorkerNews { worker: 1, item: Some(4), ..WorkerNews::default() };
+        std::thread::scope(|scope| {
+            let report = scope.spawn(|| heartbeat::report(&shared, &mut Vec::new(), true));
+            began.recv().expect("the report is on its way");
+            let reserve = scope.spawn(|| shared.reserve(&at_work, 0, 0.01));
+            // Without order, it would be written first.
+            std::thread::sleep(Duration::from_millis(50));
+            let _ = answer.send(());
+            assert!(report.join().expect("no panic"));
+            assert_eq!(reserve.join().expect("no panic"), Ok(Reserved::Later));
+        });
+        assert!(heartbeat::report(&shared, &mut Vec::new(), true));
+        let expected = [("report", None), ("reserve", Some(4)), ("report", Some(4))];
+        assert_eq!(*told.lock().expect("no panic"), expected);
+        let _reserving = shared.reporting.lock().expect("no panic");
+        assert!(!heartbeat::report(&shared, &mut Vec::new(), true), "it is done again");
+    }
 }

@@ -333,7 +333,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         // A run of one item that takes more has lost its way, however many sessions all may have.
         let sessions = (*sessions).min(SESSIONS + used.sessions);
         let (cost_usd, tokens) = (*cost_usd, *tokens);
-        match shared.ask(|board| board.reserve(&news, used.sessions, LEAST_USD)) {
+        match shared.reserve(&news, used.sessions, LEAST_USD) {
             Ok(Reserved::Share { usd, sessions: more }) => Means::Enough {
                 cost_usd: usd.map(|share| used.cost_usd + share).into_iter().chain(cost_usd).reduce(f64::min),
                 tokens,

@@ -29,7 +29,7 @@ pub(in super::super) fn beat(table: &Table, shared: &Shared, ends: &AtomicBool) 
         let pace = LOOK_INTERVAL * u32::try_from(1 + table.count() / ITEMS_PER_SECOND).unwrap_or(u32::MAX);
         if looked.is_none_or(|at| at.elapsed() >= pace) {
             // What went wrong is noted where it is asked.
-            report(shared, &mut told, std::mem::take(&mut is_stale));
+            is_stale = !report(shared, &mut told, is_stale);
             let _ = look(table, shared);
             looked = Some(Instant::now());
         }
@@ -55,17 +55,20 @@ fn renew(shared: &Shared) {
     }
 }
 
-/// What workers do, as soon as they do something else; how full they are, now and then.
-fn report(shared: &Shared, told: &mut Vec<(usize, Option<usize>)>, is_due: bool) {
+/// Reports what workers do, as soon as they do something else, and how full they are, now and then. False if it has to be done again:
+/// money is being set aside for a worker, and leases wait for nothing.
+pub(super) fn report(shared: &Shared, told: &mut Vec<(usize, Option<usize>)>, is_due: bool) -> bool {
+    let Ok(_reporting) = shared.reporting.try_lock() else { return false };
     let news = shared.known().news.clone();
     let now: Vec<(usize, Option<usize>)> = news.iter().map(|news| (news.worker, news.item)).collect();
     if !is_due && *told == now {
-        return;
+        return true;
     }
     let said = news.iter().try_for_each(|news| shared.ask_beside(|board| board.report(news)));
     if said.is_ok() {
         *told = now;
     }
+    true
 }
 
 /// Looks at the board, and takes what is there into the record.
