@@ -140,10 +140,11 @@ pub struct ContextWindow {
     /// The window in tokens.
     #[serde(deserialize_with = "lenient::count")]
     pub context_window_size: Option<u64>,
-    /// Input, cache creation and cache read of the last response; 0 before the first.
+    /// Input, cache creation and cache read of the last response; 0 before the first. Before 2.1.132 it was the input outside the
+    /// cache of all responses together.
     #[serde(deserialize_with = "lenient::count")]
     pub total_input_tokens: Option<u64>,
-    /// Output of the last response.
+    /// Output of the last response; before 2.1.132 of all responses together.
     #[serde(deserialize_with = "lenient::count")]
     pub total_output_tokens: Option<u64>,
     /// Usage of the last response; none before the first.
@@ -297,11 +298,96 @@ impl StatusPayload {
 }
 
 impl ContextWindow {
-    /// Input tokens of the last response: the client's own sum, or ours of its parts; none before the first.
+    /// Returns the input tokens of the last response; none before the first, and none after a compaction until the next one: the
+    /// client says 0 then.
     pub fn used(&self) -> Option<u64> {
-        // Before the first response the sum is 0 and both others are null (2.1.329): then nothing is known.
-        let known = self.current_usage.is_some() || self.used_percentage.is_some();
-        let summed = self.current_usage.as_ref().map(crate::transcript::Usage::input);
-        self.total_input_tokens.filter(|tokens| known && *tokens > 0).or(summed)
+        let summed = match &self.current_usage {
+            Some(usage) => usage.input(),
+            // The client's own sum counts where it is the one that the percentage was made of; see the field.
+            None => {
+                let percentage = self.used_percentage?;
+                let size = self.context_window_size?;
+                let is_of_last =
+                    |total: &u64| percent_half_up(*total, size) == Some(percentage.round() as u64);
+                let of_percentage = (size as f64 * percentage / 100.0).round() as u64;
+                self.total_input_tokens.filter(is_of_last).unwrap_or(of_percentage)
+            }
+        };
+        Some(summed).filter(|tokens| *tokens > 0)
+    }
+
+    /// Returns the output tokens of the last response; none before the first.
+    pub fn output(&self) -> Option<u64> {
+        self.current_usage.as_ref().map(crate::transcript::Usage::output)
+    }
+
+    /// Returns the client's percentage; none where it says 0 because nothing is known.
+    pub fn percentage(&self) -> Option<f64> {
+        self.used()?;
+        self.used_percentage.filter(|percent| (0.0..=100.0).contains(percent))
+    }
+}
+
+fn percent_half_up(tokens: u64, window: u64) -> Option<u64> {
+    let doubled = tokens.checked_mul(200)?.checked_add(window)?;
+    Some(doubled.checked_div(window.checked_mul(2)?)?.min(100))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_is_the_input_of_the_last_response_with_every_client() {
+        for (text, used, output) in [
+            // 2.1.101: the totals are those of the whole session, without the cache.
+            (
+                r#"{"total_input_tokens": 500, "total_output_tokens": 195, "context_window_size": 200000, "used_percentage": 82,
+                    "current_usage": {"input_tokens": 130, "output_tokens": 70, "cache_creation_input_tokens": 1000,
+                                      "cache_read_input_tokens": 163000}}"#,
+                Some(164_130),
+                Some(70),
+            ),
+            // The same after hours of work.
+            (
+                r#"{"total_input_tokens": 3000000, "context_window_size": 200000, "used_percentage": 41,
+                    "current_usage": {"input_tokens": 2000, "cache_read_input_tokens": 80000}}"#,
+                Some(82_000),
+                Some(0),
+            ),
+            // Without the usage: the percentage is right, the total only where it agrees.
+            (
+                r#"{"total_input_tokens": 500, "context_window_size": 200000, "used_percentage": 82}"#,
+                Some(164_000),
+                None,
+            ),
+            (
+                r#"{"total_input_tokens": 163900, "context_window_size": 200000, "used_percentage": 82}"#,
+                Some(163_900),
+                None,
+            ),
+            (r#"{"total_input_tokens": 500, "used_percentage": 82}"#, None, None),
+            // Before the first response, and after a compaction.
+            (
+                r#"{"total_input_tokens": 0, "context_window_size": 200000, "current_usage": null}"#,
+                None,
+                None,
+            ),
+            (
+                r#"{"total_input_tokens": 0, "context_window_size": 200000, "used_percentage": 0,
+                    "current_usage": {"input_tokens": 0, "output_tokens": 0, "cache_read_input_tokens": 0}}"#,
+                None,
+                Some(0),
+            ),
+            (
+                r#"{"total_input_tokens": 9000, "context_window_size": 200000, "used_percentage": 0}"#,
+                None,
+                None,
+            ),
+        ] {
+            let window: ContextWindow = serde_json::from_str(text).unwrap();
+            assert_eq!((window.used(), window.output()), (used, output), "{text}");
+            assert_eq!(window.percentage().is_some(), used.is_some(), "{text}");
+        }
     }
 }

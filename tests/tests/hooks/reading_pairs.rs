@@ -215,7 +215,10 @@ impl Desk {
             status["context_window"],
             self.terminal.screen()
         );
-        let shown = theirs.as_u64().map_or("▏ ?".to_owned(), |percent| format!("▏ {percent}%"));
+        // After a compaction the client says 0 of everything until the next response.
+        let is_known = status["context_window"]["total_input_tokens"] != 0;
+        let percent = theirs.as_u64().filter(|_| is_known);
+        let shown = percent.map_or("▏ ?".to_owned(), |percent| format!("▏ {percent}%"));
         self.terminal.wait_for(&shown);
         self.done.push(name);
     }

@@ -121,7 +121,7 @@ impl StatusLineInvocation<'_> {
         record.session_id.clone_from(&self.session_id);
         record.model.clone_from(&self.payload.model.id);
         record.window = window.context_window_size.filter(|tokens| *tokens > 0);
-        (record.used, record.output) = (window.used(), window.total_output_tokens);
+        (record.used, record.output) = (window.used(), window.output());
         if let Some(used) = record.used {
             record.note_fill(used, clock::now().timestamp());
         }

@@ -105,7 +105,7 @@ fn nothing_is_written_but_the_published_reading_and_that_only_when_it_has_change
     later["cost"]["total_cost_usd"] = json!(9.0);
     show(&later);
     assert_eq!(inode(&reading), first, "nothing was written");
-    later["context_window"]["total_input_tokens"] = json!(40_000);
+    later["context_window"]["current_usage"] = json!({"input_tokens": 40_000});
     show(&later);
     assert_ne!(inode(&reading), first, "a new figure is published");
     let record: Value = serde_json::from_str(&std::fs::read_to_string(&reading).unwrap()).unwrap();
@@ -130,7 +130,7 @@ fn the_figures_are_this_sessions_and_no_others() {
         let mut payload = payload(&world);
         payload["session_id"] = json!(id);
         if let Some(used) = used {
-            payload["context_window"]["total_input_tokens"] = json!(used);
+            payload["context_window"]["current_usage"] = json!({"input_tokens": used});
             payload["context_window"]["used_percentage"] = json!(used / 2_000);
         } else {
             payload["context_window"] = json!({"context_window_size": 200_000});

@@ -48,6 +48,7 @@ fn of_session(project: &Project, id: Option<&SessionId>) -> Value {
     let published = id.and_then(|id| sessions::load_status(project, id)).unwrap_or_default();
     let reading = id.and_then(|id| sessions::load(project, id).usage.reading);
     let used = published.used.or(reading.as_ref().map(|reading| reading.used));
+    let output = published.output.or(reading.as_ref().map(|reading| reading.output));
     let window =
         published.window.or(reading.as_ref().and_then(|reading| Some(reading.window.as_ref()?.tokens)));
     let model = published.model.or(reading.and_then(|reading| reading.model));
@@ -59,6 +60,7 @@ fn of_session(project: &Project, id: Option<&SessionId>) -> Value {
         "context_window": {
             "context_window_size": window,
             "total_input_tokens": used,
+            "current_usage": used.map(|used| json!({"input_tokens": used, "output_tokens": output})),
             "used_percentage": used.zip(window).and_then(|(used, window)| plimsoll_domain::reading::percent(used, window)),
         },
     })

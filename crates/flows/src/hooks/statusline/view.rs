@@ -73,7 +73,7 @@ impl StatusLineInvocation<'_> {
         let own = used
             .zip(window.as_ref())
             .and_then(|(used, window)| plimsoll_domain::reading::percent(used, window.tokens));
-        let of_client = window_told.used_percentage.filter(|percent| (0.0..=100.0).contains(percent));
+        let of_client = window_told.percentage();
         LoadView {
             percent: of_client.map(|percent| percent.round() as u64).or(own.map(|percent| percent.min(100))),
             used,
