@@ -53,15 +53,35 @@ pub struct ClientProcess {
 }
 
 /// What the client's own settings say about compaction.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClientSettings {
     /// `autoCompactEnabled`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_compact_enabled: Option<bool>,
-    /// `autoCompactWindow`, in tokens.
+    /// Every `autoCompactWindow`, in the order in which the client looks for one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub compaction_windows: Vec<CompactionWindow>,
+    /// When the settings files were written last, in nanoseconds since 1970; 0 for a file that is not there. `/autocompact`
+    /// writes one in the middle of a session.
+    #[serde(skip_serializing_if = "is_unknown")]
+    pub written: [u64; 3],
+}
+
+fn is_unknown(written: &[u64; 3]) -> bool {
+    *written == [0; 3]
+}
+
+/// A window in which the client compacts, by its settings.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CompactionWindow {
+    /// The model for which it holds; none for every model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub auto_compact_window: Option<u64>,
+    pub model: Option<String>,
+    /// Its size; none for the client's own choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
 }
 
 /// The commits that a session of a run has made itself.
@@ -293,7 +313,10 @@ mod tests {
 
     #[test]
     fn a_record_of_an_older_version_is_read_and_loses_nothing() {
-        let old: Value = serde_json::from_str(OLD).unwrap();
+        let mut old: Value = serde_json::from_str(OLD).unwrap();
+        // What the settings files say is read again.
+        let settings = old["client_settings"].as_object_mut().unwrap();
+        assert!(settings.remove("auto_compact_window").is_some());
         let record: SessionRecord = serde_json::from_str(OLD).unwrap();
         let mut written = serde_json::to_value(&record).unwrap();
         assert_eq!(written.as_object_mut().unwrap().shift_remove("format"), Some(json!(1)));

@@ -4,6 +4,7 @@
 use crate::window::family_name;
 use plimsoll_domain::level::{AutoCompact, AutoCompactAction, Thresholds};
 use plimsoll_domain::reading::{percent, tokens_shown_as};
+use plimsoll_domain::record::CompactionWindow;
 use plimsoll_domain::settings::{Levels, Margins};
 
 /// What moves the auto-compact threshold.
@@ -49,6 +50,17 @@ const LARGEST_STEP: u64 = 40_000;
 const NEVER_BY_THRESHOLD: [&str; 5] = ["haiku-4-5", "sonnet-4-5", "opus-4-5", "sonnet-4", "3-7-sonnet"];
 /// The same for these with the `[1m]` suffix.
 const NEVER_WITH_SUFFIX: [&str; 2] = ["opus-4-6", "sonnet-4-6"];
+
+/// Returns the window that the client's settings give it to compact in; none if it chooses one itself. The first that holds
+/// for the model counts, and a model's dated, `[1m]`, Bedrock and Vertex names are the same model (2.1.329).
+pub fn compaction_window(windows: &[CompactionWindow], model: Option<&str>) -> Option<u64> {
+    let family = model.map(family_name);
+    let holds = |window: &&CompactionWindow| match &window.model {
+        Some(model) => family.as_ref().is_some_and(|family| *family == family_name(model)),
+        None => true,
+    };
+    windows.iter().find(holds)?.tokens
+}
 
 /// The fill at which the client itself acts.
 pub fn auto_compact(window: u64, model: Option<&str>, knobs: &CompactionConfig) -> AutoCompact {
@@ -132,6 +144,34 @@ mod tests {
                 "{thresholds:?}"
             );
         }
+    }
+
+    #[test]
+    fn the_first_compaction_window_that_holds_for_the_model_counts() {
+        let of = |model: Option<&str>, tokens| CompactionWindow { model: model.map(str::to_owned), tokens };
+        let windows = [
+            of(Some("claude-sonnet-4-5"), Some(150_000)),
+            of(Some("us.anthropic.claude-opus-4-6-20260205-v1:0"), None),
+            of(None, Some(300_000)),
+            of(Some("claude-opus-5-5"), Some(400_000)),
+            of(None, Some(500_000)),
+        ];
+        for (model, expected) in [
+            (Some("claude-sonnet-4-5"), Some(150_000)),
+            (Some("claude-sonnet-4-5-20250929"), Some(150_000)),
+            (Some("claude-sonnet-4-5@20250929"), Some(150_000)),
+            (Some("claude-sonnet-4-5[1m]"), Some(150_000)),
+            (Some("eu.anthropic.claude-sonnet-4-5-20250929-v1:0"), Some(150_000)),
+            // Its own choice, whatever the files behind say.
+            (Some("claude-opus-4-6[1m]"), None),
+            // A farther file does not override the one for all of a nearer one.
+            (Some("claude-opus-5-5"), Some(300_000)),
+            (Some("claude-sonnet-4"), Some(300_000)),
+            (None, Some(300_000)),
+        ] {
+            assert_eq!(compaction_window(&windows, model), expected, "{model:?}");
+        }
+        assert_eq!(compaction_window(&windows[..2], Some("claude-opus-5-5")), None);
     }
 
     #[test]

@@ -27,6 +27,7 @@
 
 pub mod agent;
 pub mod billing;
+pub mod client_environment;
 pub mod client_settings;
 pub mod client_tasks;
 pub mod event;

@@ -2,7 +2,7 @@
 
 use crate::layout::below;
 use crate::{Project, StoreError, disk, environment, ledger, sessions};
-use plimsoll_domain::record::ClientSettings;
+use plimsoll_domain::record::{ClientSettings, CompactionWindow};
 use plimsoll_domain::settings::authority::{self, Ignored};
 use plimsoll_domain::{RunId, SessionId, Settings};
 use plimsoll_protocol::client_settings::CompactionKeys;
@@ -213,25 +213,46 @@ fn client_state() -> Option<PathBuf> {
     folder.map(|folder| folder.join(".claude.json"))
 }
 
-/// The client's own keys that move the auto-compact threshold: the nearest file that speaks wins.
-#[inline(never)]
-pub fn client_settings(project: &Project) -> ClientSettings {
-    let home = client_folder();
-    let mut found = ClientSettings::default();
-    // Hooks inherit the variables of the client, but not its settings: those they read themselves.
-    let nearest_first = [
+/// The client's settings files, the nearest first.
+fn client_settings_files(project: &Project) -> [Option<PathBuf>; 3] {
+    [
         Some(project.root().join(".claude/settings.local.json")),
         Some(project.root().join(".claude/settings.json")),
-        home.as_ref().map(|folder| folder.join("settings.json")),
-        client_state(),
-    ];
-    for path in nearest_first.into_iter().flatten() {
+        client_folder().map(|folder| folder.join("settings.json")),
+    ]
+}
+
+/// Returns what the client's settings say about compaction, if a settings file was written since `known` was read.
+pub fn changed_client_settings(project: &Project, known: Option<&ClientSettings>) -> Option<ClientSettings> {
+    let files = client_settings_files(project);
+    let nanoseconds = |path: &Option<PathBuf>| {
+        let written = disk::modified(path.as_deref()?)?.duration_since(std::time::UNIX_EPOCH).ok()?;
+        u64::try_from(written.as_nanos()).ok()
+    };
+    let written = files.each_ref().map(|path| nanoseconds(path).unwrap_or_default());
+    known.is_none_or(|known| known.written != written).then(|| read_client_settings(files, written))
+}
+
+/// The client's own keys that move the auto-compact threshold: the nearest file that speaks wins. Hooks inherit the variables
+/// of the client, but not its settings: those they read themselves.
+#[inline(never)]
+fn read_client_settings(files: [Option<PathBuf>; 3], written: [u64; 3]) -> ClientSettings {
+    let mut found = ClientSettings { written, ..ClientSettings::default() };
+    for path in files.into_iter().chain([client_state()]).flatten() {
         let Ok(Some(bytes)) = disk::read(&path) else { continue };
         let keys = CompactionKeys::parse(&bytes);
         found.auto_compact_enabled = found.auto_compact_enabled.or(keys.auto_compact_enabled);
-        found.auto_compact_window = found.auto_compact_window.or(keys.auto_compact_window);
+        let windows = keys.windows().into_iter();
+        found
+            .compaction_windows
+            .extend(windows.map(|window| CompactionWindow { model: window.model, tokens: window.tokens }));
     }
     found
+}
+
+/// What the client's settings say about compaction now.
+pub fn client_settings(project: &Project) -> ClientSettings {
+    changed_client_settings(project, None).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The hooks in a session where a person works and no run goes on: they advise, end nothing, write no state of a
 //! run, and the status line shows how full it is.
 
-use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
+use plimsoll_testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{LIFELIKE, events, installed, journal};
@@ -225,4 +225,31 @@ fn on_screen_the_status_line_shows_the_fill_and_follows_it() {
     let ends = journal(&world);
     assert_eq!(events(&ends, "session_end").len(), 1, "{ends:#?}");
     assert_eq!(events(&ends, "session_end")[0]["reason"], "prompt_input_exit");
+}
+
+/// What `/autocompact 150k` writes: the client compacts at 117,000 of a million.
+#[test]
+fn a_compaction_window_of_the_model_is_warned_of_before_the_client_compacts() {
+    let model = ScriptedModel::start(|request| {
+        let text = request.text();
+        match text.matches("a-step").count() {
+            _ if text.contains("SUMMARY-OF-WORK") => Step::text(LAST_WORDS).usage(40_000),
+            0 => Step::bash("echo a-step").usage(60_000),
+            // A request holds what was called and what came of it.
+            1..=2 => Step::bash("echo a-step").usage(95_000),
+            3..=4 => Step::bash("echo a-step").usage(110_000),
+            _ => Step::bash("echo a-step").usage(118_000),
+        }
+        .delay(LIFELIKE)
+    });
+    let world = installed(&model);
+    let settings = r#"{"modelSettings": {"claude-opus-5-5": {"autoCompactWindow": 150000}}}"#;
+    world.write(world.home().join(".claude/settings.json"), settings);
+    let arguments = ["-p", "Please do the work.", "--model", "opus", "--allowedTools", "Bash"];
+    world.claude(&arguments).run().expect_success();
+    let all = model.requests();
+    let compaction = all.iter().position(|request| request.kind == RequestKind::Compaction);
+    let before = &all[..compaction.expect("the client compacts at 117,000")];
+    let told = before.iter().map(Request::text).collect::<String>();
+    assert!(told.contains("CCS_WARNING|L1|") && told.contains("CCS_WARNING|L2|"), "{told}");
 }

@@ -9,6 +9,7 @@ use plimsoll_domain::{SessionRecord, Settings};
 use plimsoll_policy::monitor::is_worth_waiting;
 use plimsoll_policy::thresholds::{self, CompactionConfig};
 use plimsoll_policy::window::{self, WindowEvidence};
+use plimsoll_protocol::client_environment;
 use plimsoll_protocol::tool::{ToolCall, Visible};
 use plimsoll_store::tail::{self, Tail};
 use plimsoll_store::{Project, StoreError, config, disk, environment, sessions, windows};
@@ -333,29 +334,37 @@ pub(crate) fn with_evidence<T>(
                 .or_else(|| windows::load(question.project).get(model).copied())
         }),
         million_disabled: environment::flag("CLAUDE_CODE_DISABLE_1M_CONTEXT"),
-        max_context_tokens: environment::number("CLAUDE_CODE_MAX_CONTEXT_TOKENS").map(|tokens| tokens as u64),
+        max_context_tokens: environment::variable("CLAUDE_CODE_MAX_CONTEXT_TOKENS")
+            .and_then(|text| client_environment::integer(&text)),
         used,
     })
 }
 
 /// Where the levels begin, by the settings, the environment and the client's own settings.
 pub fn thresholds(question: &Question<'_>, window: &Window, model: Option<&str>) -> Thresholds {
-    // The client's variables reach hooks by inheritance; its settings they must read themselves (2.1.329).
-    let client =
-        question.record.start.client_settings.unwrap_or_else(|| config::client_settings(question.project));
-    let auto_compact = thresholds::auto_compact(window.tokens, model, &knobs(client));
+    let auto_compact = thresholds::auto_compact(window.tokens, model, &compaction_config(question, model));
     let Settings { levels, margins, .. } = question.settings;
     thresholds::thresholds(window.tokens, auto_compact, levels, margins, question.record.usage.largest_step)
 }
 
-fn knobs(client: ClientSettings) -> CompactionConfig {
-    let tokens = |name| environment::number(name).filter(|tokens| *tokens > 0.0).map(|tokens| tokens as u64);
+/// What moves the auto-compact threshold: the client's variables, which reach hooks by inheritance, and its settings, as the
+/// session's record has them unless a settings file was written since.
+fn compaction_config(question: &Question<'_>, model: Option<&str>) -> CompactionConfig {
+    let recorded = question.record.start.client_settings.as_ref();
+    let changed = config::changed_client_settings(question.project, recorded);
+    let nothing = ClientSettings::default();
+    let client = changed.as_ref().or(recorded).unwrap_or(&nothing);
     let switched_off = environment::flag("DISABLE_AUTO_COMPACT") || environment::flag("DISABLE_COMPACT");
+    let variable = |name| environment::variable(name);
     CompactionConfig {
         auto_compact: !switched_off && client.auto_compact_enabled.unwrap_or(true),
-        compact_window: tokens("CLAUDE_CODE_AUTO_COMPACT_WINDOW").or(client.auto_compact_window),
-        percent_override: environment::number("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"),
-        max_output: tokens("CLAUDE_CODE_MAX_OUTPUT_TOKENS"),
+        compact_window: variable("CLAUDE_CODE_AUTO_COMPACT_WINDOW")
+            .and_then(|text| client_environment::compaction_window(&text))
+            .or_else(|| thresholds::compaction_window(&client.compaction_windows, model)),
+        percent_override: variable("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE")
+            .and_then(|text| client_environment::decimal(&text)),
+        max_output: variable("CLAUDE_CODE_MAX_OUTPUT_TOKENS")
+            .and_then(|text| client_environment::integer(&text)),
     }
 }
 

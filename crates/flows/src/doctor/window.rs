@@ -73,10 +73,13 @@ fn windows(question: &Question<'_>, model: Option<&str>) -> (Vec<Window>, Option
 fn knobs(patient: &Patient<'_>, found: &Files) -> Vec<String> {
     let set = |name: &&str| Some(format!("{name}={}", environment::variable(name)?));
     let mut knobs: Vec<String> = VARIABLES.iter().filter_map(set).collect();
-    let client =
-        patient.record.start.client_settings.unwrap_or_else(|| config::client_settings(patient.project));
+    let client = config::client_settings(patient.project);
     knobs.extend(client.auto_compact_enabled.map(|on| format!("autoCompactEnabled: {on}")));
-    knobs.extend(client.auto_compact_window.map(|tokens| format!("autoCompactWindow: {tokens}")));
+    knobs.extend(client.compaction_windows.iter().map(|window| {
+        let tokens = window.tokens.map_or_else(|| "auto".to_owned(), |tokens| tokens.to_string());
+        let model = window.model.as_ref().map(|model| format!(" for {model}")).unwrap_or_default();
+        format!("autoCompactWindow: {tokens}{model}")
+    }));
     for one in found {
         let env = one.said().map(|survey| &survey.env);
         let named = env.into_iter().flatten().filter(|(name, _)| VARIABLES.contains(&name.as_str()));

@@ -20,7 +20,7 @@ use plimsoll_policy::words;
 use plimsoll_protocol::Reply;
 use plimsoll_protocol::event::Event;
 use plimsoll_protocol::tool::ToolCall;
-use plimsoll_store::{Durability, clock, journal, sessions, tail};
+use plimsoll_store::{Durability, clock, config, journal, sessions, tail};
 use std::mem::ManuallyDrop;
 use std::time::Duration;
 
@@ -126,9 +126,14 @@ fn decide(
     sight: &MonitorInput,
     measurement: &Measurement,
 ) -> Result<(Action, SessionRecord), plimsoll_store::StoreError> {
+    let changed =
+        config::changed_client_settings(&call.project, call.record().start.client_settings.as_ref());
     let _lock = sessions::lock(&call.project, &call.session_id, TIMEOUT)?;
     let before = sessions::load_to_change(&call.project, &call.session_id)?;
     let mut record = before.clone();
+    if changed.is_some() {
+        record.start.client_settings = changed;
+    }
     let sight = MonitorInput { claim_is_orphaned: is_orphaned(&record), ..sight.clone() };
     let action = plimsoll_policy::monitor::monitor(&mut record, &sight, &call.settings);
     if let Some(waited) = measurement.waited {
