@@ -40,8 +40,10 @@ const COMPACT_BELOW: u64 = 13_000;
 const REFUSE_BELOW: u64 = 3_000;
 /// The client raises a smaller compaction window to this.
 const LEAST_COMPACT_WINDOW: u64 = 100_000;
-/// L1 comes at least this many points of the window before L2, or the warning would come with the checkpoint.
+/// L1 comes at least this many points of the window before L2, or the warning would come with the checkpoint …
 const WARNING_LEAD_PERCENT: u64 = 10;
+/// … but no more than this part of the room: a small compaction window in a large one would leave nothing below L1.
+const WARNING_LEAD_OF_ROOM_PERCENT: u64 = 20;
 /// A larger step than two large Reads (of about 20,000 tokens) moves L2 no further. What looks larger may be several steps
 /// that no hook saw; and a session that once read five files at once would lose half of a small window.
 const LARGEST_STEP: u64 = 40_000;
@@ -113,8 +115,9 @@ pub fn thresholds(
             .min(below(margins.l2.max(largest_step.min(LARGEST_STEP)), 5))
             .min(l3.saturating_sub(1)),
     );
-    let l1 =
-        whole(share(levels.l1).min(l2.saturating_sub(window.saturating_mul(WARNING_LEAD_PERCENT) / 100)));
+    let lead =
+        window.saturating_mul(WARNING_LEAD_PERCENT).min(room.saturating_mul(WARNING_LEAD_OF_ROOM_PERCENT));
+    let l1 = whole(share(levels.l1).min(l2.saturating_sub(lead / 100)));
     let clamped = l3 < whole(share(levels.l3)) || l2 < whole(share(levels.l2));
     Thresholds { window, l1, l2, l3, auto_compact, clamped }
 }
@@ -226,6 +229,17 @@ mod tests {
         assert_eq!(percents(1_000_000, "claude-opus-5-5", CompactionConfig::default()), [70, 85, 95]);
         assert_eq!(percents(200_000, "claude-opus-4-6", CompactionConfig::default()), [64, 74, 79]);
         assert_eq!(percents(200_000, "claude-haiku-4-5", CompactionConfig::default()), [70, 85, 95]);
+    }
+
+    #[test]
+    fn a_small_compaction_window_in_a_large_one_leaves_room_below_l1() {
+        for (compact_window, expected) in
+            [(100_000, [3, 5, 6]), (150_000, [7, 10, 11]), (300_000, [19, 25, 26]), (900_000, [70, 85, 86])]
+        {
+            let config =
+                CompactionConfig { compact_window: Some(compact_window), ..CompactionConfig::default() };
+            assert_eq!(percents(1_000_000, "claude-opus-5-5", config), expected, "{compact_window}");
+        }
     }
 
     #[test]

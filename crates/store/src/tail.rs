@@ -35,7 +35,7 @@ pub struct Tail {
     pub answer: Option<Answer>,
     /// A compaction that came after every answer.
     pub compaction: Option<Compaction>,
-    /// The file's size when it was read.
+    /// The file's size when it was read; 0 also for a file that is not there.
     pub size: u64,
 }
 
@@ -65,13 +65,16 @@ pub struct Answer {
     pub at: Option<Timestamp>,
     /// True when one of its lines holds one of the tool calls that were looked for.
     pub is_the_one: bool,
+    /// How many bytes of the file are behind it.
+    pub bytes_after: u64,
 }
 
 /// Reads the end of a transcript, looking for tool calls by their ids. A missing file tells nothing.
 pub fn read(path: &Path, tool_use_ids: &[&str]) -> Result<Tail, StoreError> {
     let Some((file, size)) = disk::open_sized(path)? else { return Ok(Tail::default()) };
     let mut tail = Tail { size, ..Tail::default() };
-    backwards(&file, size, &mut |bytes| visit(bytes, tool_use_ids, &mut tail)).map_err(io("read", path))?;
+    backwards(&file, size, &mut |start, bytes| visit(start, bytes, tool_use_ids, &mut tail))
+        .map_err(io("read", path))?;
     Ok(tail)
 }
 
@@ -153,7 +156,7 @@ fn recent(
 ) -> Result<(), StoreError> {
     let Some((file, size)) = disk::open_sized(path)? else { return Ok(()) };
     let mut seen = 0;
-    let within = &mut |bytes: &[u8]| {
+    let within = &mut |_, bytes: &[u8]| {
         seen += bytes.len() as u64;
         visit(bytes)?;
         if seen > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -178,7 +181,7 @@ pub fn first_fill(path: &Path) -> Option<u64> {
     Some(first.message.usage.unwrap_or_default().input())
 }
 
-fn visit(bytes: &[u8], tool_use_ids: &[&str], tail: &mut Tail) -> ControlFlow<()> {
+fn visit(start: u64, bytes: &[u8], tool_use_ids: &[&str], tail: &mut Tail) -> ControlFlow<()> {
     if !is_marked(bytes) {
         return ControlFlow::Continue(());
     }
@@ -216,6 +219,7 @@ fn visit(bytes: &[u8], tool_use_ids: &[&str], tail: &mut Tail) -> ControlFlow<()
         message_id: line.message.id,
         at: line.timestamp.map(Timestamp::from),
         is_the_one,
+        bytes_after: tail.size.saturating_sub(start + bytes.len() as u64),
     });
     if tool_use_ids.is_empty() || is_the_one { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
@@ -227,8 +231,12 @@ fn read_at(file: &File, start: u64, length: usize) -> std::io::Result<Vec<u8>> {
     if bytes.len() < length { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
 }
 
-/// Hands out whole lines from the last to the first, until told to stop or too far from the end.
-fn backwards(file: &File, size: u64, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> std::io::Result<()> {
+/// Hands out whole lines with the byte at which each begins, from the last to the first, until told to stop or too far from the end.
+fn backwards(
+    file: &File,
+    size: u64,
+    visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+) -> std::io::Result<()> {
     let mut start = size;
     let mut chunk = FIRST_CHUNK;
     // The bytes from `start` to the end of the line that is not whole yet.
@@ -250,13 +258,14 @@ fn backwards(file: &File, size: u64, visit: &mut dyn FnMut(&[u8]) -> ControlFlow
             continue;
         };
         let joined = [&bytes[newest_break + 1..], &rest].concat();
-        if !too_long && !joined.is_empty() && visit(&joined).is_break() {
+        let begin = start + newest_break as u64 + 1;
+        if !too_long && !joined.is_empty() && visit(begin, &joined).is_break() {
             return Ok(());
         }
         too_long = false;
         let mut end = newest_break;
         while let Some(line_break) = last_break(&bytes[..end]) {
-            if visit(&bytes[line_break + 1..end]).is_break() {
+            if visit(start + line_break as u64 + 1, &bytes[line_break + 1..end]).is_break() {
                 return Ok(());
             }
             end = line_break;
@@ -266,7 +275,7 @@ fn backwards(file: &File, size: u64, visit: &mut dyn FnMut(&[u8]) -> ControlFlow
         chunk = (chunk * 4).min(LARGEST_CHUNK);
     }
     if start == 0 && !too_long && !rest.is_empty() {
-        let _ = visit(&rest);
+        let _ = visit(0, &rest);
     }
     Ok(())
 }

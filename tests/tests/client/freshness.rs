@@ -71,8 +71,13 @@ fn check(is_so: bool, what: impl FnOnce() -> String) -> Result<(), String> {
 /// The transcript has an old answer; the message at hand is written so long after the hook was started, in the
 /// two halves of a writer that is caught in the middle where `torn` is set.
 fn batch(before: u64, now: u64, late: Option<Duration>, torn: bool) -> Outcome {
+    batch_after(&answer(1, before), now, late, torn)
+}
+
+/// The same after this transcript.
+fn batch_after(transcript: &str, now: u64, late: Option<Duration>, torn: bool) -> Outcome {
     let world = World::without_git();
-    world.write("transcript.jsonl", &answer(1, before));
+    world.write("transcript.jsonl", transcript);
     let path = world.path("transcript.jsonl");
     let append = {
         let path = path.clone();
@@ -154,6 +159,19 @@ fn near_a_level_it_waits_for_the_message_at_hand_and_reads_it_right() {
             check(limits.contains(&waited), || format!("{late:?}: waited {waited} ms"))
         });
     }
+}
+
+/// A prompt with large files in it: far from any level, and over one with the next answer.
+#[test]
+fn after_much_that_came_since_the_last_answer_it_waits_too() {
+    let prompt = json!({ "type": "user", "isSidechain": false,
+        "message": { "role": "user", "content": "a long file ".repeat(70_000) } });
+    let transcript = answer(1, 100_000) + &format!("{prompt}\n").repeat(3);
+    one_of_a_few(|| {
+        let outcome = batch_after(&transcript, 870_000, Some(Duration::from_millis(60)), false);
+        let is_told = outcome.finished.stdout.contains("CCS_WARNING|L2|87|");
+        check(is_told, || format!("{:?} {}", outcome.finished, outcome.record))
+    });
 }
 
 #[test]

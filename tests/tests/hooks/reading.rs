@@ -471,6 +471,32 @@ fn the_first_source_of_the_window_that_speaks_wins() {
     assert_eq!(window(&[]), is(1_000_000, "used"), "a window is at least what was used");
 }
 
+/// With `CLAUDE_CODE_CHILD_SESSION` in its environment the client writes no transcript.
+#[test]
+fn without_a_transcript_the_status_lines_record_of_this_session_counts() {
+    let world = world();
+    let path = world.path("no-such-file.jsonl").display().to_string();
+    status(&world, OTHER, |record| record["used"] = 490_000.into());
+    assert_eq!(hook(&world, &path).stdout.trim(), "{}", "another session's");
+    status(&world, SESSION, |record| record["used"] = 480_000.into());
+    assert!(hook(&world, &path).stdout.contains("CCS_WARNING|L3|96|"), "96 % of 500,000");
+}
+
+#[test]
+fn after_a_compaction_that_does_not_say_what_is_left_an_older_figure_is_none() {
+    let world = world();
+    let compacted = changed(&boundary(0), |line| {
+        line["compactMetadata"].as_object_mut().expect("an object").remove("postTokens");
+    });
+    let path = transcript(&world, &(answer("msg_1", 480_000) + &compacted));
+    status(&world, SESSION, |record| record["used"] = 480_000.into());
+    assert_eq!(hook(&world, &path).stdout.trim(), "{}", "it is from before the compaction");
+    status(&world, SESSION, |record| {
+        (record["used"], record["at"]) = (480_000.into(), "2026-01-07T10:31:00.000Z".into());
+    });
+    assert!(hook(&world, &path).stdout.contains("CCS_WARNING|L3|96|"), "the next answer's");
+}
+
 #[test]
 fn the_status_lines_record_counts_only_where_it_is_newer_and_this_sessions() {
     let world = world();

@@ -214,13 +214,19 @@ fn may_be_near_a_level(question: &Question<'_>, tail: &Tail, measurement: &Measu
             && record.waits.count == 0;
     };
     let remembered = record.usage.reading.as_ref().map_or(0, Reading::projected);
-    is_worth_waiting(before.measured().max(remembered), thresholds, record.announced.level)
+    // What came since the last answer that is written: a long prompt, files that it names, results of tools.
+    let came = tail.answer.as_ref().map_or(0, |answer| answer.bytes_after / BYTES_PER_TOKEN);
+    let last_known = before.measured().saturating_add(came).max(remembered);
+    is_worth_waiting(last_known, thresholds, record.announced.level)
 }
 
 fn reading(question: &Question<'_>, tail: &Tail, ids: &[&str]) -> Option<Reading> {
     let status = sessions::load_status(question.project, &question.record.session_id);
     let mut reading = from_transcript(tail, ids);
-    if let Some(newer) = status.as_ref().and_then(|status| from_status(status, tail, reading.as_ref())) {
+    let answered = !question.calls.is_empty();
+    if let Some(newer) =
+        status.as_ref().and_then(|status| from_status(status, tail, reading.as_ref(), answered))
+    {
         reading = Some(newer);
     }
     let mut reading = reading.or_else(from_environment)?;
@@ -272,14 +278,21 @@ fn is_newer(status: &StatusRecord, reading: &Reading) -> bool {
     reading.at.as_ref().is_none_or(|at| status.at > *at)
 }
 
-/// The status line's record, if it is newer than what the transcript has.
-fn from_status(status: &StatusRecord, tail: &Tail, transcript: Option<&Reading>) -> Option<Reading> {
-    // After a compaction the client says 0 until the next answer, and the transcript knows better.
+/// The status line's record, if it is newer than what the transcript has. Where there is no transcript (the client writes none
+/// with `CLAUDE_CODE_CHILD_SESSION`), it is all that is known of a session that has answered.
+fn from_status(
+    status: &StatusRecord,
+    tail: &Tail,
+    transcript: Option<&Reading>,
+    answered: bool,
+) -> Option<Reading> {
     let used = status.used.filter(|used| *used > 0)?;
-    let newer = match transcript {
-        Some(reading) => reading.used != used && is_newer(status, reading),
+    let newer = match (transcript, &tail.compaction) {
+        (Some(reading), _) => reading.used != used && is_newer(status, reading),
+        // The boundary did not say what is left, and the figure may be from before it.
+        (None, Some(compaction)) => compaction.at.as_ref().is_some_and(|at| status.at > *at),
         // An empty transcript may belong to a session that has just been cleared.
-        None => tail.size > 0,
+        (None, None) => tail.size > 0 || answered,
     };
     newer.then(|| Reading {
         used,

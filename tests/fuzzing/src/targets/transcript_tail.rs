@@ -90,9 +90,12 @@ fn answer(draw: &mut Draw<'_>) -> Vec<u8> {
 /// The same from the beginning to the end, each line with all forgiveness.
 fn plain_scan(text: &[u8], calls: &[&str]) -> Tail {
     let mut tail = Tail { size: text.len() as u64, ..Tail::default() };
-    let mut answers: Vec<(Line, bool)> = Vec::new();
+    let mut answers: Vec<(Line, bool, usize)> = Vec::new();
+    let mut next = 0;
     let mut model = None;
     for bytes in text.split(|byte| *byte == b'\n') {
+        let end = next + bytes.len();
+        next = end + 1;
         let has = |mark: &&str| memchr::memmem::find(bytes, mark.as_bytes()).is_some();
         if !Line::MARKS.iter().any(has) {
             continue;
@@ -105,13 +108,13 @@ fn plain_scan(text: &[u8], calls: &[&str]) -> Tail {
                 Some(Compaction { metadata, at: at.map(Timestamp::from), model: model.clone() });
         } else if line.speaks_of_usage() {
             model = line.requested_model.clone().or(line.message.model.clone());
-            answers.push((line, calls.iter().any(has)));
+            answers.push((line, calls.iter().any(has), end));
         }
     }
-    let Some((last, is_last)) = answers.last() else { return tail };
+    let Some((last, is_last, end)) = answers.last() else { return tail };
     let id = last.message.id.as_deref();
-    let same = |(line, _): &&(Line, bool)| id.is_some() && line.message.id.as_deref() == id;
-    let is_the_one = *is_last || answers.iter().rev().take_while(same).any(|(_, is)| *is);
+    let same = |(line, ..): &&(Line, bool, usize)| id.is_some() && line.message.id.as_deref() == id;
+    let is_the_one = *is_last || answers.iter().rev().take_while(same).any(|(_, is, _)| *is);
     let usage = last.message.usage.unwrap_or_default();
     tail.compaction = None;
     tail.answer = Some(Answer {
@@ -121,6 +124,7 @@ fn plain_scan(text: &[u8], calls: &[&str]) -> Tail {
         message_id: last.message.id.clone(),
         at: last.timestamp.clone().map(Timestamp::from),
         is_the_one,
+        bytes_after: (text.len() - end) as u64,
     });
     tail
 }
