@@ -27,7 +27,7 @@ pub struct StatusLine {
     /// The text between two segments; null for the theme's own.
     pub separator: Option<String>,
     /// The segments of each line, in order, by name: model, effort, directory, git, load, run, memory, growth, cache, cost,
-    /// burn, five_hour, weekly, lines, version, health, and your own from `segments`.
+    /// burn, five_hour, weekly, spend, lines, version, health, and your own from `segments`.
     pub lines: Vec<Vec<Cow<'static, str>>>,
     /// Changes to a segment, by its name; and your own segments, which have a pointer or a command.
     pub segments: BTreeMap<String, Segment>,
@@ -77,10 +77,10 @@ pub struct Segment {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_columns: Option<usize>,
     /// From this value on, show the segment as a warning: US dollars (cost), US dollars per hour (burn), percent (five_hour,
-    /// weekly; 75), or the number at the start of your own value.
+    /// weekly, spend; 75), or the number at the start of your own value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warn: Option<f64>,
-    /// From this value on, show the segment as an alarm (five_hour, weekly: 90).
+    /// From this value on, show the segment as an alarm (five_hour, weekly, spend: 90).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alarm: Option<f64>,
     /// Your own segment: a JSON pointer (RFC 6901) to its value in the payload that the client passes to a status line, such
@@ -115,6 +115,7 @@ impl Default for StatusLine {
             SegmentKind::Memory,
             SegmentKind::FiveHour,
             SegmentKind::Weekly,
+            SegmentKind::Spend,
             SegmentKind::Cost,
             SegmentKind::Health,
         ];

@@ -77,6 +77,9 @@ pub struct Limits {
     /// Of a week.
     #[serde(deserialize_with = "lenient::field")]
     pub seven_day: Option<Limit>,
+    /// Of the money that a gateway lets the user spend.
+    #[serde(deserialize_with = "lenient::field")]
+    pub spend_limit: Option<Limit>,
 }
 
 /// One limit.
@@ -195,6 +198,7 @@ struct ExactCache {
 struct ExactLimits {
     five_hour: Option<ExactLimit>,
     seven_day: Option<ExactLimit>,
+    spend_limit: Option<ExactLimit>,
 }
 
 #[derive(Deserialize)]
@@ -284,7 +288,11 @@ impl From<ExactLimits> for Limits {
             used_percentage: exact.used_percentage.filter(|percent| *percent >= 0.0),
             resets_at: exact.resets_at,
         };
-        Limits { five_hour: exact.five_hour.map(limit), seven_day: exact.seven_day.map(limit) }
+        Limits {
+            five_hour: exact.five_hour.map(limit),
+            seven_day: exact.seven_day.map(limit),
+            spend_limit: exact.spend_limit.map(limit),
+        }
     }
 }
 

@@ -165,6 +165,14 @@ pub(super) static WEEKLY: About = About {
     source: "the client: rate_limits.seven_day",
 };
 
+pub(super) static SPEND: About = About {
+    name: "spend",
+    format: "spend {percent}[ ↻{reset}]",
+    fields: &[("percent", "used"), ("reset", "the day and time at which it resets")],
+    words: "the spending limit of a gateway",
+    source: "the client: rate_limits.spend_limit",
+};
+
 pub(super) static LINES: About = About {
     name: "lines",
     format: "+{added} −{removed}",

@@ -32,6 +32,8 @@ pub enum SegmentKind {
     FiveHour,
     /// The weekly limit.
     Weekly,
+    /// The limit of what may be spent.
+    Spend,
     /// Lines changed.
     Lines,
     /// The client's version.
@@ -94,6 +96,7 @@ impl SegmentKind {
             SegmentKind::Burn => &about::BURN,
             SegmentKind::FiveHour => &about::FIVE_HOUR,
             SegmentKind::Weekly => &about::WEEKLY,
+            SegmentKind::Spend => &about::SPEND,
             SegmentKind::Lines => &about::LINES,
             SegmentKind::Version => &about::VERSION,
             SegmentKind::Health => &about::HEALTH,

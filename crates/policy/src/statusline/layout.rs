@@ -22,7 +22,7 @@ enum Step {
 
 /// In this order: what one acts upon goes last, which is the percent, the tokens that are left, a limit that is near, what comes
 /// next, and the run.
-const STEPS: [Step; 26] = [
+const STEPS: [Step; 29] = [
     Step::Bar,
     Step::Group(SegmentKind::Load, "window"),
     Step::Segment(SegmentKind::Version),
@@ -32,6 +32,7 @@ const STEPS: [Step; 26] = [
     Step::Segment(SegmentKind::Effort),
     Step::Segment(SegmentKind::Cache),
     Step::Calm(SegmentKind::Weekly),
+    Step::Calm(SegmentKind::Spend),
     Step::Groups(SegmentKind::Run),
     Step::Own,
     Step::Segment(SegmentKind::Cost),
@@ -44,9 +45,11 @@ const STEPS: [Step; 26] = [
     Step::Segment(SegmentKind::Memory),
     Step::Group(SegmentKind::Load, "turns"),
     Step::Groups(SegmentKind::Weekly),
+    Step::Groups(SegmentKind::Spend),
     Step::Groups(SegmentKind::FiveHour),
     Step::Groups(SegmentKind::Load),
     Step::Segment(SegmentKind::Weekly),
+    Step::Segment(SegmentKind::Spend),
     Step::Segment(SegmentKind::FiveHour),
     Step::Segment(SegmentKind::Run),
 ];

@@ -161,6 +161,7 @@ fn fields(
         SegmentKind::Burn => return burn(view, configured),
         SegmentKind::FiveHour => return limit(view.five_hour.as_ref(), configured),
         SegmentKind::Weekly => return limit(view.weekly.as_ref(), configured),
+        SegmentKind::Spend => return limit(view.spend.as_ref(), configured),
         SegmentKind::Lines => lines(view)?,
         SegmentKind::Version => {
             vec![("client", name(client.version.as_ref()).ok_or(NotReported("version"))?)]

@@ -95,6 +95,7 @@ fn each_segment_shows_what_it_has() {
     view.client.cost.total_duration_ms = Some(1_800_000);
     view.five_hour = Some(LimitView { percent: Some(42.4), reset: Some("14:30".into()) });
     view.weekly = Some(LimitView { percent: Some(91.0), reset: None });
+    view.spend = Some(LimitView { percent: Some(91.0), reset: Some("14:30".into()) });
     view.client.cost.total_lines_added = Some(12);
     view.client.cost.total_lines_removed = Some(3);
     view.client.version = Some("2.1.329".into());
@@ -113,6 +114,7 @@ fn each_segment_shows_what_it_has() {
         ("burn", "$0.25/h"),
         ("five_hour", "5h 42% ↻14:30"),
         ("weekly", "7d 91%"),
+        ("spend", "spend 91% ↻14:30"),
         ("lines", "+12 −3"),
         ("version", "v2.1.329"),
         ("health", "⚠ plimsoll-post-tool failed at 14:02: disk full"),

@@ -30,6 +30,8 @@ pub struct View {
     pub five_hour: Option<LimitView>,
     /// The weekly limit.
     pub weekly: Option<LimitView>,
+    /// The limit of what may be spent.
+    pub spend: Option<LimitView>,
     /// What is amiss with ourselves.
     pub health: Option<String>,
     /// The user's own segments: each its value, or why there is none.

@@ -100,7 +100,7 @@ pub(crate) fn status(status: &StatusPayload) -> View {
         version,
         effort: Effort { level },
         prompt_cache: PromptCache { warm, hit_ratio, expires_at },
-        rate_limits: Limits { five_hour, seven_day },
+        rate_limits: Limits { five_hour, seven_day, spend_limit },
     } = status;
     let Model { id, display_name } = model;
     let Workspace { current_dir, project_dir } = workspace;
@@ -120,7 +120,7 @@ pub(crate) fn status(status: &StatusPayload) -> View {
         "cost/total_lines_added" => total_lines_added, "cost/total_lines_removed" => total_lines_removed,
         "effort/level" => level, "prompt_cache/warm" => warm, "prompt_cache/hit_ratio" => hit_ratio,
         "prompt_cache/expires_at" => expires_at);
-    for (name, limit) in [("five_hour", five_hour), ("seven_day", seven_day)] {
+    for (name, limit) in [("five_hour", five_hour), ("seven_day", seven_day), ("spend_limit", spend_limit)] {
         let Limit { used_percentage, resets_at } = limit.clone().unwrap_or_default();
         leaves!(view, format!("/rate_limits/{name}"), "used_percentage" => used_percentage,
             "resets_at" => resets_at);

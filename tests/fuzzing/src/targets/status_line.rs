@@ -146,6 +146,7 @@ fn view(draw: &mut Draw<'_>, look: &StatusLine) -> View {
         }),
         five_hour: draw.some(|draw| LimitView { percent: draw.some(money), reset: draw.some(clock) }),
         weekly: draw.some(|draw| LimitView { percent: draw.some(money), reset: draw.some(clock) }),
+        spend: draw.some(|draw| LimitView { percent: draw.some(money), reset: draw.some(clock) }),
         colour: draw.flag(),
         columns: draw.some(|draw| usize::from(draw.byte())),
     }

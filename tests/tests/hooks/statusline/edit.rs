@@ -23,8 +23,18 @@ fn what_is_chosen_on_the_screen_is_written_and_everything_else_in_the_file_stays
     terminal.wait_for("written");
     terminal.type_text("q");
     assert!(terminal.wait_exit().success());
-    let lines =
-        json!([["directory", "git", "load", "run", "memory", "five_hour", "weekly", "cost", "health"]]);
+    let lines = json!([[
+        "directory",
+        "git",
+        "load",
+        "run",
+        "memory",
+        "five_hour",
+        "weekly",
+        "spend",
+        "cost",
+        "health"
+    ]]);
     let expected = json!({"levels": {"l1": 60}, "statusline": {"lines": lines}, "grace_batches": 3});
     assert_eq!(world.json(".claude/plimsoll.json"), expected);
 }

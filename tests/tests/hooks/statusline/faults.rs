@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 /// What each segment stands on. A field's neighbours in its object are none of its business.
-const STANDS_ON: [(&str, &[&str]); 14] = [
+const STANDS_ON: [(&str, &[&str]); 15] = [
     ("model", &["/model/display_name", "/model/id"]),
     ("effort", &["/effort/level"]),
     ("directory", &["/workspace/current_dir", "/cwd"]),
@@ -29,6 +29,7 @@ const STANDS_ON: [(&str, &[&str]); 14] = [
     ("burn", &["/cost/total_cost_usd", "/cost/total_duration_ms"]),
     ("five_hour", &["/rate_limits/five_hour"]),
     ("weekly", &["/rate_limits/seven_day"]),
+    ("spend", &["/rate_limits/spend_limit"]),
     ("lines", &["/cost/total_lines_added", "/cost/total_lines_removed"]),
     ("version", &["/version"]),
     ("style", &["/output_style/name"]),

@@ -19,6 +19,10 @@ fn payload_in(place: &str) -> Value {
     let fixture = plimsoll_testkit::fixtures().join("statusline/usage.rate_limits.json");
     let text = std::fs::read_to_string(fixture).expect("a fixture").replace("/home/dev/project", place);
     let mut payload: Value = serde_json::from_str(&text).expect("a payload");
+    // A limit that has been reset since is not shown.
+    for (limit, percent) in [("five_hour", 42), ("seven_day", 7), ("spend_limit", 91)] {
+        payload["rate_limits"][limit] = json!({"used_percentage": percent, "resets_at": 4_000_000_000_u64});
+    }
     payload["effort"] = json!({"level": "high"});
     payload["cost"] = json!({
         "total_cost_usd": 1.5, "total_duration_ms": 3_600_000, "total_lines_added": 12, "total_lines_removed": 3

@@ -145,3 +145,20 @@ fn the_figures_are_this_sessions_and_no_others() {
     let of_b = of("b", Some(10_000));
     assert!(of_b.contains("5% 10k/200k") && !of_b.contains('+'), "{of_b}");
 }
+
+#[test]
+fn a_limit_is_shown_until_it_is_reset() {
+    let world = World::new();
+    let mut payload = payload(&world);
+    let show = |payload: &Value| {
+        let look = json!({"lines": [["five_hour", "weekly", "spend"]]});
+        line(&world, &look).stdin(payload.to_string()).run().expect_success().stdout
+    };
+    let shown = show(&payload);
+    assert!(shown.contains("5h 42%") && shown.contains("7d 7%") && shown.contains("spend 91%"), "{shown}");
+    for limit in ["five_hour", "spend_limit"] {
+        payload["rate_limits"][limit]["resets_at"] = json!(1_700_000_000);
+    }
+    let shown = show(&payload);
+    assert!(shown.contains("7d 7%") && !shown.contains("5h") && !shown.contains("spend"), "{shown}");
+}

@@ -93,7 +93,8 @@ pub(crate) fn sample() -> Value {
         "prompt_cache": {"warm": true, "ttl": "5m", "expires_at": now + 240, "hit_ratio": 0.979},
         "rate_limits": {
             "five_hour": {"used_percentage": 42, "resets_at": now + 9_000},
-            "seven_day": {"used_percentage": 78, "resets_at": now + 300_000}
+            "seven_day": {"used_percentage": 78, "resets_at": now + 300_000},
+            "spend_limit": {"used_percentage": 12, "resets_at": now + 900_000}
         }
     })
 }

@@ -41,8 +41,11 @@ impl StatusLineInvocation<'_> {
             cache: wanted(SegmentKind::Cache)
                 .map(|()| self.cache())
                 .filter(|cache| *cache != CacheView::default()),
-            five_hour: wanted(SegmentKind::FiveHour).and(payload.rate_limits.five_hour.as_ref()).map(limit),
-            weekly: wanted(SegmentKind::Weekly).and(payload.rate_limits.seven_day.as_ref()).map(limit),
+            five_hour: wanted(SegmentKind::FiveHour)
+                .and(payload.rate_limits.five_hour.as_ref())
+                .and_then(limit),
+            weekly: wanted(SegmentKind::Weekly).and(payload.rate_limits.seven_day.as_ref()).and_then(limit),
+            spend: wanted(SegmentKind::Spend).and(payload.rate_limits.spend_limit.as_ref()).and_then(limit),
             health: wanted(SegmentKind::Health).and_then(|()| self.health()),
             own: self.own(),
             colour: environment::variable("NO_COLOR").is_none(),
@@ -198,8 +201,11 @@ fn tilde(directory: &str) -> String {
     }
 }
 
-fn limit(limit: &Limit) -> LimitView {
-    LimitView { percent: limit.used_percentage, reset: limit.resets_at.and_then(at) }
+/// None for a limit that has been reset since the last response: what is used of it now, the client does not know.
+fn limit(limit: &Limit) -> Option<LimitView> {
+    let now = u64::try_from(clock::now().timestamp()).unwrap_or_default();
+    let is_over = limit.resets_at.is_some_and(|reset| reset <= now);
+    (!is_over).then(|| LimitView { percent: limit.used_percentage, reset: limit.resets_at.and_then(at) })
 }
 
 fn at(seconds: u64) -> Option<String> {

@@ -49,18 +49,18 @@ fn lines(desk: &Editor) -> Vec<String> {
 fn keys_hide_show_move_and_break_lines() {
     let mut desk = desk();
     press(&mut desk, "↓ ");
-    assert_eq!(lines(&desk), ["model git load run memory five_hour weekly cost health"]);
+    assert_eq!(lines(&desk), ["model git load run memory five_hour weekly spend cost health"]);
     assert_eq!(desk.rows()[desk.at].name, "directory", "the cursor stays with its segment");
     press(&mut desk, " ←");
-    assert_eq!(lines(&desk), ["model git load run memory five_hour weekly cost directory health"]);
+    assert_eq!(lines(&desk), ["model git load run memory five_hour weekly spend cost directory health"]);
     press(&mut desk, "n→→");
-    assert_eq!(lines(&desk), ["model git load run memory five_hour weekly cost", "health directory"]);
+    assert_eq!(lines(&desk), ["model git load run memory five_hour weekly spend cost", "health directory"]);
     press(&mut desk, "←←");
-    assert_eq!(lines(&desk), ["model git load run memory five_hour weekly cost directory", "health"]);
+    assert_eq!(lines(&desk), ["model git load run memory five_hour weekly spend cost directory", "health"]);
     press(&mut desk, "↓ ");
     assert_eq!(
         lines(&desk),
-        ["model git load run memory five_hour weekly cost directory"],
+        ["model git load run memory five_hour weekly spend cost directory"],
         "no empty line stays"
     );
     press(&mut desk, "tt");
