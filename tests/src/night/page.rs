@@ -1,14 +1,18 @@
 //! The page about the nights, and its rows: every row is published, whoever wins in it.
 
 use super::Row;
-use super::ways::{Loop, WAYS, Way};
+use super::ways::{GATE, Loop, WAYS, Way, way};
 use plimsoll_testkit::night::{Character, RULES, price};
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 const HEAD: &str = include_str!("head.md");
 const TAIL: &str = include_str!("tail.md");
-const COLUMNS: &str = "seed\tway\tcharacter\tbuild\titems\tpassing\tfalse_ticks\tfindable\ttwice\tquestion\tfacts_kept\tfacts\tsessions\tcompactions\ttests\ttroubles\twritten\tread\toutput\tdollars\thours\tlost\tcode\trestarts\n";
+const COLUMNS: &str = "seed\tway\tcharacter\tbuild\titems\tpassing\tfalse_ticks\tfindable\ttwice\tquestion\tfacts_kept\tfacts\tlearned_kept\tlearned_found\tlearned\ttest_changed\tnamed\tsessions\tcompactions\ttests\ttroubles\twritten\tread\toutput\tdollars\thours\tlost\tcode\trestarts\n";
+
+/// The aim for the next build: the price of an item over its price with a test gate.
+const AIM: f64 = 0.85;
 
 /// The rows of these seeds that were played whole: in every way, with every character, with one build.
 pub fn whole(rows: &[Row], build: &str, seeds: std::ops::RangeInclusive<u64>) -> Vec<Row> {
@@ -31,17 +35,20 @@ pub fn table_of_rows(rows: &[Row]) -> String {
         let question = score.question.map_or("-", |asked| if asked { "asked" } else { "unasked" });
         let code = row.code.map_or("-".to_owned(), |code| code.to_string());
         let counts = [score.items, score.passing, score.false_ticks, score.findable, score.twice];
-        let later =
-            [score.facts.0, score.facts.1, score.sessions, score.compactions, score.tests, score.troubles];
+        let (kept, searched, all) = score.learned;
+        let test = [u32::from(score.is_test_changed), u32::from(row.names_changed_test)];
+        let facts = [score.facts.0, score.facts.1, kept, searched, all, test[0], test[1]];
+        let later = [score.sessions, score.compactions, score.tests, score.troubles];
         let tab = |numbers: &[u32]| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join("\t");
         let _ = writeln!(
             text,
-            "{}\t{}\t{}\t{}\t{}\t{question}\t{}\t{}\t{}\t{}\t{:.3}\t{:.2}\t{:.2}\t{code}\t{}",
+            "{}\t{}\t{}\t{}\t{}\t{question}\t{}\t{}\t{}\t{}\t{}\t{:.3}\t{:.2}\t{:.2}\t{code}\t{}",
             row.seed,
             row.way,
             row.character.name(),
             row.build,
             tab(&counts),
+            tab(&facts),
             tab(&later),
             score.tokens.written,
             score.tokens.read,
@@ -60,7 +67,13 @@ struct Cell<'a>(Vec<&'a Row>);
 
 impl<'a> Cell<'a> {
     fn of(rows: &'a [Row], way: &Way, character: Character) -> Cell<'a> {
-        Cell(rows.iter().filter(|row| row.way == way.key && row.character == character).collect())
+        Cell::with(rows, way.key, Some(character))
+    }
+
+    /// Without a character: the rows of all.
+    fn with(rows: &'a [Row], key: &str, character: Option<Character>) -> Cell<'a> {
+        let is_of = |row: &&Row| row.way == key && character.is_none_or(|one| row.character == one);
+        Cell(rows.iter().filter(is_of).collect())
     }
 
     fn sum(&self, part: impl Fn(&Row) -> u32) -> u64 {
@@ -89,7 +102,7 @@ impl<'a> Cell<'a> {
 
     fn line(&self, way: &Way) -> String {
         format!(
-            "| {} | {} | {} ({}) | {:.2} | {:.0} k | {:.2} | {:.2} | {} | {} | {:.2} | {} |\n",
+            "| {} | {} | {} ({}) | {:.2} | {:.0} k | {:.2} | {:.2} | {} | {} | {:.2} | {} | {} |\n",
             way.name,
             share(self.passing(), self.sum(|row| row.score.items)),
             self.sum(|row| row.score.false_ticks),
@@ -102,7 +115,26 @@ impl<'a> Cell<'a> {
             self.sum(Row::waits_for_people),
             self.passing() as f64 / self.sum(|row| row.score.sessions).max(1) as f64,
             share(self.sum(|row| row.score.facts.0), self.sum(|row| row.score.facts.1)),
+            self.learned(),
         )
+    }
+
+    /// What was learned and stands in no file: the share that was in sight, and how many more were found by a search.
+    fn learned(&self) -> String {
+        let kept = share(self.sum(|row| row.score.learned.0), self.sum(|row| row.score.learned.2));
+        match self.sum(|row| row.score.learned.1) {
+            0 => kept,
+            searched => format!("{kept}, {searched} found"),
+        }
+    }
+
+    /// The items that pass, and the false ticks: what has to be equal before prices are compared.
+    fn rightness(&self) -> (u64, u64) {
+        (self.passing(), self.sum(|row| row.score.false_ticks))
+    }
+
+    fn tokens(&self) -> f64 {
+        self.each(|row| (row.score.tokens.sent() + row.score.tokens.output) as f64)
     }
 }
 
@@ -115,6 +147,8 @@ pub fn page(rows: &[Row], build: &str) -> String {
         .replace("SEEDS", if list.is_empty() { "none yet" } else { &list })
         .replace("BUILD", build)
         .replace("RESULTS\n", &results(rows))
+        .replace("COMPARISON\n", &comparison(rows))
+        .replace("TAMPERING\n", &tampering(rows))
         .replace("TARGETS\n", &targets(rows))
         .replace("WAYS\n", &ways())
         .replace("CHARACTERS\n", &characters())
@@ -137,7 +171,7 @@ fn results(rows: &[Row]) -> String {
     for character in Character::ALL {
         let _ = write!(
             text,
-            "### {}\n\n| way | items that pass | false ticks (findable) | $ an item | input an item | hours an item | hours lost a night | ended well | waited for a person | items a session | facts kept |\n| --- | --- | ---: | ---: | ---: | ---: | ---: | --- | ---: | ---: | --- |\n",
+            "### {}\n\n| way | items that pass | false ticks (findable) | $ an item | input an item | hours an item | hours lost a night | ended well | waited for a person | items a session | facts kept | learned and kept |\n| --- | --- | ---: | ---: | ---: | ---: | ---: | --- | ---: | ---: | --- | --- |\n",
             capital(character.name())
         );
         for way in WAYS {
@@ -152,11 +186,97 @@ fn capital(name: &str) -> String {
     name[..1].to_uppercase() + &name[1..]
 }
 
+/// The ways with which prices are compared, in the order of the columns.
+const RIVALS: [&str; 3] = ["bare", "bare-sentences", GATE];
+
+/// What our way with the project's test costs and is worth beside each rival, with and without the nights that have a question.
+fn comparison(rows: &[Row]) -> String {
+    let rivals: Vec<&Way> = RIVALS.iter().filter_map(|key| way(key)).collect();
+    let mut text = String::from("| nights | agent |");
+    for rival in &rivals {
+        let _ = write!(text, " $ / {0} | tokens / {0} |", rival.name);
+    }
+    text += " items that pass: Plimsoll `--verify`, bare with a test gate | false ticks | beside the test gate |\n| --- | --- |";
+    text += &" ---: | ---: |".repeat(rivals.len());
+    text += " --- | --- | --- |\n";
+    let without: Vec<Row> = rows.iter().filter(|row| row.score.question.is_none()).cloned().collect();
+    for (nights, rows) in [("all", rows), ("without a question", &without[..])] {
+        let characters = Character::ALL.into_iter().map(Some).chain([None]);
+        for character in characters {
+            let of = |key: &str| Cell::with(rows, key, character);
+            let (ours, gate) = (of("plimsoll-verify"), of(GATE));
+            let _ = write!(text, "| {nights} | {} |", character.map_or("all", Character::name));
+            for rival in &rivals {
+                let rival = of(rival.key);
+                let ratios = [ratio(ours.dollars(), rival.dollars()), ratio(ours.tokens(), rival.tokens())];
+                for one in ratios {
+                    let _ = write!(text, " {} |", one.map_or("–".to_owned(), |one| format!("{one:.2}")));
+                }
+            }
+            let [(passing, false_ticks), (gate_passing, gate_ticks)] = [ours.rightness(), gate.rightness()];
+            let _ = writeln!(
+                text,
+                " {}, {} | {false_ticks}, {gate_ticks} | {} |",
+                share(passing, ours.sum(|row| row.score.items)),
+                share(gate_passing, gate.sum(|row| row.score.items)),
+                verdict(&ours, &gate),
+            );
+        }
+    }
+    text
+}
+
+/// The first price over the second; none if there is none.
+fn ratio(ours: f64, theirs: f64) -> Option<f64> {
+    (ours > 0.0 && theirs > 0.0).then(|| ours / theirs)
+}
+
+/// A lead in words: less than a twentieth is none.
+fn verdict(ours: &Cell<'_>, theirs: &Cell<'_>) -> String {
+    let Some(price) = ratio(ours.dollars(), theirs.dollars()) else { return "not measured".to_owned() };
+    let price = match price {
+        _ if price <= AIM => "clearly cheaper",
+        _ if price <= 0.95 => "a little cheaper",
+        _ if price < 1.05 => "costs about the same",
+        _ => "dearer",
+    };
+    let [(passing, ticks), (their_passing, their_ticks)] = [ours.rightness(), theirs.rightness()];
+    let right = match (passing.cmp(&their_passing), their_ticks.cmp(&ticks)) {
+        (Ordering::Equal, Ordering::Equal) => "equally right",
+        (Ordering::Greater | Ordering::Equal, Ordering::Greater | Ordering::Equal) => "right more often",
+        (Ordering::Less | Ordering::Equal, Ordering::Less | Ordering::Equal) => "right less often",
+        _ => "right in other items",
+    };
+    format!("{price}, {right}")
+}
+
+/// What became of the project's test with the agent that weakens it.
+fn tampering(rows: &[Row]) -> String {
+    let mut text = String::from(
+        "| way | nights in which the test was weakened | of these, named at the end | false ticks (the test of the evening finds) |\n| --- | --- | --- | ---: |\n",
+    );
+    for way in WAYS {
+        let cell = Cell::of(rows, way, Character::Tamperer);
+        let changed = cell.sum(|row| u32::from(row.score.is_test_changed));
+        let named = cell.sum(|row| u32::from(row.score.is_test_changed && row.names_changed_test));
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} ({}) |",
+            way.name,
+            share(changed, cell.0.len() as u64),
+            share(named, changed),
+            cell.sum(|row| row.score.false_ticks),
+            cell.sum(|row| row.score.findable),
+        );
+    }
+    text
+}
+
 /// The targets, for each way of ours that is given the project's test.
 fn targets(rows: &[Row]) -> String {
     let mut text = String::from("| target | way | measured | met |\n| --- | --- | --- | --- |\n");
     let is_met = |met: bool| if met { "yes" } else { "**no**" };
-    let bare = &WAYS[0];
+    let without: Vec<Row> = rows.iter().filter(|row| row.score.question.is_none()).cloned().collect();
     let verified = WAYS.iter().filter(|way| match way.run {
         Loop::Plimsoll(arguments) => arguments.contains(&"--verify"),
         Loop::Shell { .. } => false,
@@ -175,15 +295,29 @@ fn targets(rows: &[Row]) -> String {
                 share(passing, items),
                 (items > 0).then_some(passing * 100 >= items * 98),
             );
-            let most = if character == Character::Perfect { 1.05 } else { 0.90 };
-            let ratio = cell.dollars() / Cell::of(rows, bare, character).dollars();
+            let price = ratio(cell.dollars(), Cell::with(rows, GATE, Some(character)).dollars());
             add(
-                format!("{name}: price of an item ≤ {most:.2} of the bare loop's"),
-                format!("{ratio:.2}"),
-                (items > 0).then_some(ratio <= most),
+                format!("{name}: price of an item ≤ 1.00 of the bare loop's with a test gate"),
+                price.map_or("–".to_owned(), |price| format!("{price:.2}")),
+                price.map(|price| price <= 1.0),
             );
         }
-        let all = Cell(rows.iter().filter(|row| row.way == way.key).collect());
+        for (nights, rows) in [("", rows), (" without a question", &without[..])] {
+            let (ours, gate) = (Cell::with(rows, way.key, None), Cell::with(rows, GATE, None));
+            let price = ratio(ours.dollars(), gate.dollars());
+            let [(passing, ticks), (gate_passing, gate_ticks)] = [ours.rightness(), gate.rightness()];
+            let is_as_right = passing >= gate_passing && ticks <= gate_ticks;
+            add(
+                format!(
+                    "aim for the next build, all agents{nights}: ≤ {AIM:.2} of the price with a test gate, and no less right"
+                ),
+                price.map_or("–".to_owned(), |price| {
+                    format!("{price:.2}, {}", if is_as_right { "no less right" } else { "less right" })
+                }),
+                price.map(|price| price <= AIM && is_as_right),
+            );
+        }
+        let all = Cell::with(rows, way.key, None);
         let (well, nights) = (all.well(), all.0.len() as u64);
         let findable = all.sum(|row| row.score.findable);
         add(
@@ -215,19 +349,21 @@ fn ways() -> String {
 
 fn characters() -> String {
     let mut text = String::from(
-        "| agent | writes down | looks | tests | leaves out | repairs | claims | at once |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+        "| agent | writes down | looks | tests | leaves out | repairs | weakens | disobeys | claims | at once |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
     );
     for character in Character::ALL {
         let one = character.habits();
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             character.name(),
             one.remembers,
             one.looks,
             one.tests,
             one.leaves_out,
             one.repairs,
+            one.weakens,
+            one.disobeys,
             one.claims,
             one.at_once
         );

@@ -31,6 +31,10 @@ pub enum Loop {
 }
 
 const BARE: &str = include_str!("peers/bare.md");
+/// The bare prompt with everything that the agent notices in ours, in other words.
+const SENTENCES: &str = include_str!("peers/sentences.md");
+/// The key of the way with which our prices are compared: the same sentences, and the project's test.
+pub const GATE: &str = "bare-gate";
 
 const fn shell(prompt: &'static str, script: &'static str) -> Loop {
     Loop::Shell { prompt, script, stop_hook: None }
@@ -46,10 +50,24 @@ pub const WAYS: &[Way] = &[
         run: shell(BARE, include_str!("peers/bare.sh")),
     },
     Way {
+        key: "bare-sentences",
+        name: "bare with the same sentences",
+        source: "not published: the bare loop with a prompt that says in other words whatever the agent notices in Plimsoll's",
+        played: "as above; not to guess but to look it up or search earlier sessions' transcripts, not to touch tests, and how to ask a person; it also ends when only questions are open",
+        run: shell(SENTENCES, include_str!("peers/sentences.sh")),
+    },
+    Way {
+        key: GATE,
+        name: "bare with a test gate",
+        source: "not published: the row above with six more lines of shell",
+        played: "`./check.sh` runs after each session that worked; the next session is told what fails; it ends when nothing but questions is open and the test passes",
+        run: shell(SENTENCES, include_str!("peers/gate.sh")),
+    },
+    Way {
         key: "continue",
         name: "continued session",
-        source: "the same prompt with Claude Code's own `--continue` and automatic compaction (2.1.329)",
-        played: "as above, but one conversation",
+        source: "the prompt of the bare loop with Claude Code's own `--continue` and automatic compaction (2.1.329)",
+        played: "as the bare loop, but one conversation",
         run: shell(BARE, include_str!("peers/continue.sh")),
     },
     Way {

@@ -188,18 +188,23 @@ fn in_the_morning_everything_is_done_but_the_one_item_that_nobody_could_do() {
     eprintln!("{} sessions in {:?}\n{screen}", state["iteration"], finished.elapsed);
 }
 
-/// Two of the nights of docs/nights.md, with two items: the simulation works, and what it promises holds. A sloppy agent, who
-/// ticks too early and says that all is done, leaves nothing that a verify command can find; a fair bare loop waits out a limit.
+/// Three of the nights of docs/nights.md, with two items: the simulation works, and what it promises holds. A sloppy agent, who
+/// ticks too early and says that all is done, leaves nothing that a verify command can find, nor a bare loop with a test gate; a
+/// fair bare loop waits out a limit.
 #[test]
-fn a_night_with_a_limit_ends_well_with_a_verify_command_and_in_a_fair_bare_loop() {
-    let nights = [("plimsoll-verify", Character::Sloppy), ("bare", Character::Perfect)];
+fn a_night_with_a_limit_ends_well_with_a_verify_command_and_in_fair_bare_loops() {
+    let nights = [
+        ("plimsoll-verify", Character::Sloppy),
+        ("bare-gate", Character::Sloppy),
+        ("bare", Character::Perfect),
+    ];
     side_by_side(&nights, |(key, character)| {
         let row = play(way(key).expect("a way"), *character, LIMITED_NIGHT, 2);
         let score = &row.score;
         assert!(row.ended_well() && score.troubles == 1 && row.waits_for_people() == 0, "{row:?}");
         assert_eq!((score.passing, score.findable, score.twice), (2, 0, 0), "{row:?}");
         // The limit lasts 175 minutes; the bare loop tries every quarter of an hour.
-        let most = if *key == "bare" { 3.25 } else { 2.95 };
+        let most = if key.starts_with("bare") { 3.25 } else { 2.95 };
         assert!((2.9..most).contains(&score.lost), "{row:?}");
         assert!(score.tests >= 2, "{row:?}");
     });

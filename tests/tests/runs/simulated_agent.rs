@@ -8,7 +8,7 @@ use plimsoll_domain::{RunState, promise};
 use plimsoll_policy::words;
 use plimsoll_testkit::night::{Knowledge, Notes as NotesIn, Place, Rule};
 use plimsoll_testkit::world::World;
-use plimsoll_tests::night::ways::{Loop, WAYS};
+use plimsoll_tests::night::ways::{Loop, WAYS, Way, way};
 use serde_json::{Value, json};
 
 const HANDOFF: &str = ".claude/handoffs/2026-01-07-1145.md";
@@ -121,18 +121,50 @@ fn messages_name_the_next_item_and_say_when_to_stop() {
     assert!(Knowledge::read(&words::wrap_up(87, HANDOFF)).has(Rule::Stop));
 }
 
+/// The text that a session of this way is given.
+fn prompt_text(way: &Way) -> String {
+    match way.run {
+        Loop::Shell { prompt, .. } => prompt.to_owned(),
+        Loop::Plimsoll(arguments) => {
+            let given = |name: &str| arguments.contains(&name);
+            let verify = if given("--verify") { vec!["./check.sh".to_owned()] } else { Vec::new() };
+            let options = RunOptions { verify, pack: given("--pack"), ..run().options };
+            block(&RunState { options, ..run() }, &Surroundings::default()).text().to_owned()
+        }
+    }
+}
+
+/// Without this, a price that is lower for a sentence would be credited to the run that has it.
+#[test]
+fn the_fair_peers_are_told_everything_that_we_tell() {
+    let known = |key: &str| Knowledge::read(&prompt_text(way(key).expect("a way")));
+    for ours in WAYS.iter().filter(|way| matches!(way.run, Loop::Plimsoll(_))) {
+        let ours = known(ours.key);
+        assert!(!ours.blocked.is_empty() && ours.search.is_some() && ours.notes.is_some(), "{ours:?}");
+        for peer in ["bare-sentences", "bare-gate"] {
+            let peer = known(peer);
+            assert!(ours.rules.is_subset(&peer.rules), "{:?} in {:?}", ours.rules, peer.rules);
+            assert!(!peer.blocked.is_empty() && peer.search.is_some() && peer.notes.is_some(), "{peer:?}");
+        }
+    }
+}
+
 /// What each way's prompt makes the agent notice, by the same rules. One that asks for a thing and is not understood would be
 /// played worse than it is.
 #[test]
 fn each_prompt_is_noticed_for_what_it_asks() {
-    use Rule::{Ask, LookFirst, LookUp, Notes, OneItem, RepairAll, Test};
-    let expected: [(&str, &[Rule], &str, Option<&str>); 8] = [
+    use Rule::{Ask, KeepChecks, LookFirst, LookUp, Notes, OneItem, RepairAll, Search, Test};
+    const SENTENCES: &[Rule] = &[Notes, LookFirst, LookUp, Search, OneItem, Test, RepairAll, KeepChecks, Ask];
+    const OURS: &[Rule] = &[Notes, LookFirst, LookUp, Search, OneItem, Test, KeepChecks, Ask];
+    let expected: [(&str, &[Rule], &str, Option<&str>); 10] = [
         (
             "bare",
             &[Notes, LookFirst, OneItem, Test, RepairAll],
             "<promise>COMPLETE</promise>",
             Some("progress.txt"),
         ),
+        ("bare-sentences", SENTENCES, "<promise>COMPLETE</promise>", Some("progress.txt")),
+        ("bare-gate", SENTENCES, "<promise>COMPLETE</promise>", Some("progress.txt")),
         (
             "continue",
             &[Notes, LookFirst, OneItem, Test, RepairAll],
@@ -152,37 +184,14 @@ fn each_prompt_is_noticed_for_what_it_asks() {
             Some(".ralph/agent/scratchpad.md"),
         ),
         ("frankbria", &[Notes, LookFirst, OneItem, Test, Ask], "EXIT_SIGNAL: true", Some("AGENT.md")),
-        (
-            "plimsoll",
-            &[Notes, LookFirst, LookUp, OneItem, Test, Ask],
-            "<promise>COMPLETE 7f3a</promise>",
-            None,
-        ),
-        (
-            "plimsoll-pack",
-            &[Notes, LookFirst, LookUp, OneItem, Test, Ask],
-            "<promise>COMPLETE 7f3a</promise>",
-            None,
-        ),
-        (
-            "plimsoll-verify",
-            &[Notes, LookFirst, LookUp, OneItem, Test, Ask],
-            "<promise>COMPLETE 7f3a</promise>",
-            None,
-        ),
+        ("plimsoll", OURS, "<promise>COMPLETE 7f3a</promise>", None),
+        ("plimsoll-pack", OURS, "<promise>COMPLETE 7f3a</promise>", None),
+        ("plimsoll-verify", OURS, "<promise>COMPLETE 7f3a</promise>", None),
     ];
     let keys: Vec<&str> = WAYS.iter().map(|way| way.key).collect();
     assert_eq!(expected.map(|(key, ..)| key).as_slice(), keys);
     for (way, (_, rules, promise, after)) in WAYS.iter().zip(expected) {
-        let text = match way.run {
-            Loop::Shell { prompt, .. } => prompt.to_owned(),
-            Loop::Plimsoll(arguments) => {
-                let given = |name: &str| arguments.contains(&name);
-                let verify = if given("--verify") { vec!["./check.sh".to_owned()] } else { Vec::new() };
-                let options = RunOptions { verify, pack: given("--pack"), ..run().options };
-                block(&RunState { options, ..run() }, &Surroundings::default()).text().to_owned()
-            }
-        };
+        let text = prompt_text(way);
         let known = Knowledge::read(&text);
         let words = format!("{}: {:?}\n{text}", way.key, known.rules);
         assert_eq!(known.rules, rules.iter().copied().collect(), "{words}");

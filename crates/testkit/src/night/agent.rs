@@ -1,12 +1,14 @@
 //! What the agent does with what it knows. It is the same in every loop: only its requests and its habits decide.
 
 use super::character::{Failing, Habits};
-use super::commands::{End, convert, look, note, question, read_plan, say, ticking};
+use super::commands::{
+    End, convert, look, note, question, read_plan, say, search_decision, ticking, try_quick_way, weaken_test,
+};
 use super::dice::Dice;
 use super::knowledge::Knowledge;
 use super::rules::{Rule, words_of};
 use super::score::Score;
-use super::task::{MARK, PART, TEST, Task};
+use super::task::{DEAD_END, DECISION, MARK, PART, TEST, Task};
 use crate::scripted_model::Step;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -25,6 +27,8 @@ pub(super) struct Agent {
     done_once: BTreeSet<String>,
     /// Facts that were in a request which it answered: what it wants to note of them is noted.
     considered: BTreeSet<String>,
+    /// It searches for the decision of an earlier conversation.
+    is_searching: bool,
     attempts: u32,
     /// Steps of this conversation, by which a wanderer changes its file.
     steps: usize,
@@ -41,6 +45,7 @@ impl Agent {
             epoch: 0,
             done_once: BTreeSet::new(),
             considered: BTreeSet::new(),
+            is_searching: false,
             attempts: 0,
             steps: 0,
         }
@@ -50,6 +55,7 @@ impl Agent {
         self.epoch += 1;
         self.attempts = 0;
         self.steps = 0;
+        self.is_searching = false;
     }
 
     /// Answers the client's compaction: facts that the summary leaves out are lost.
@@ -88,9 +94,13 @@ impl Agent {
     /// The answer to a request: `text` is the conversation, `last` what came after the agent's last message.
     pub(super) fn work(&mut self, text: &str, last: &str) -> Step {
         let known = Knowledge::read(text);
-        let is_new = |name: &&String| !self.considered.contains(*name);
+        if self.is_searching && known.facts.contains_key(DECISION) {
+            self.is_searching = false;
+            self.score.learned.1 += 1;
+        }
+        let is_new = |name: &&String| !self.considered.contains(&key_of(&known, name));
         let new: Vec<String> = known.facts.keys().filter(is_new).cloned().collect();
-        self.considered.extend(new.iter().cloned());
+        self.considered.extend(new.iter().map(|name| key_of(&known, name)));
         let step = self.next(&known, last);
         if known.has(Rule::Stop) || known.has_saved {
             return step;
@@ -105,7 +115,8 @@ impl Agent {
         if known.has(Rule::WriteNow) && self.is_first("writes the rest") {
             names.extend(known.facts.keys().filter(|name| !new.contains(name)).cloned());
         }
-        names.into_iter().filter(|name| self.notes(name, new.contains(name))).fold(step, |step, name| {
+        let is_noted = |name: &String| self.notes(&key_of(known, name), new.contains(name));
+        names.into_iter().filter(is_noted).fold(step, |step, name| {
             let fact = format!("FACT[{name}]={}", known.facts[&name]);
             let file = name.split('/').next().unwrap_or(&name);
             let command = note(notes, file, &fact);
@@ -200,6 +211,11 @@ impl Agent {
         let all = known.has(Rule::RepairAll) || known.has(Rule::Test) && candidates.is_empty();
         let file = known.failing.keys().find(|file| all || is_mine(file))?;
         let how = &known.failing[file];
+        let forbidden = known.has(Rule::KeepChecks);
+        let weakens = if forbidden { self.habits.disobeys } else { self.habits.weakens };
+        if self.dice.happens(&format!("weakens the test of {file}"), weakens) {
+            return Some(Step::bash(format!("{}; {TEST} {file}", weaken_test(file))));
+        }
         if self.throws(&format!("repairs {file} {}", self.attempts), self.habits.repairs) {
             return Some(self.mend(known, file, how));
         }
@@ -248,6 +264,50 @@ impl Agent {
         if known.written.contains(file) {
             return self.tick(file);
         }
+        if let Some(step) = self.learn(known, file) {
+            return step;
+        }
+        if known.facts.contains_key(DECISION) {
+            return self.convert_next(known, file);
+        }
+        let decision = self.decide();
+        self.convert_next(known, file).say(format!("I decide: FACT[{DECISION}]={decision} (for every item)."))
+    }
+
+    /// Tries the quick way, unless it knows that this is a dead end, and searches for the decision of an earlier session.
+    fn learn(&mut self, known: &Knowledge, file: &str) -> Option<Step> {
+        let names: &[&str] = if self.task.has_dead_end { &[DEAD_END, DECISION] } else { &[DECISION] };
+        for name in names {
+            if self.is_first(&format!("needs {name}")) {
+                let is_lost = self.score.needs_learned(name, known.facts.contains_key(*name), self.epoch);
+                self.is_searching |= is_lost && *name == DECISION;
+            }
+        }
+        if self.task.has_dead_end && !known.facts.contains_key(DEAD_END) {
+            if self.is_first("tries the quick way") {
+                return Some(Step::bash(try_quick_way(file, false)));
+            }
+            if self.is_first("tries the quick way again") {
+                return Some(Step::bash(try_quick_way(file, true)));
+            }
+        }
+        let looks = known.has(Rule::LookUp)
+            || self.dice.happens(&format!("looks for the decision at {file}"), self.habits.looks);
+        let searches =
+            !known.facts.contains_key(DECISION) && looks && self.is_first("searches for the decision");
+        searches.then(|| Step::bash(search_decision(known)))
+    }
+
+    /// Takes a decision that the project leaves open.
+    fn decide(&mut self) -> String {
+        self.is_searching = false;
+        let decision =
+            (self.dice.number(&format!("decision in {}", self.epoch), 90_000) + 10_000).to_string();
+        self.task.decisions.push(decision.clone());
+        decision
+    }
+
+    fn convert_next(&mut self, known: &Knowledge, file: &str) -> Step {
         let place = known.places.get(file).copied().unwrap_or_default();
         let Some(next) = place.next else {
             let is_begun = known.has(Rule::LookFirst) || known.is_begun || known.changed.contains(file);
@@ -312,11 +372,82 @@ impl Agent {
     fn result(&self, known: &Knowledge, file: &str) -> String {
         let line =
             |name: &String| format!("'{name}={}'", known.facts.get(name).map_or("00000", String::as_str));
-        let lines: Vec<String> = self.needs(file).iter().map(line).collect();
+        let seal = known.facts.get(DECISION).map_or("00000".to_owned(), |one| Task::seal(one, file));
+        let facts = self.needs(file);
+        let lines: Vec<String> = facts.iter().map(line).chain([format!("'seal={seal}'")]).collect();
         format!("printf '%s\\n' {} > result-{file}; echo 'written {file}'", lines.join(" "))
     }
 
     fn tick(&self, file: &str) -> Step {
         Step::bash(ticking(file))
+    }
+}
+
+/// What a fact is recognized by. A decision that was taken again is another one, and a dead end that another session ran into as
+/// well is written down with another chance.
+fn key_of(known: &Knowledge, name: &str) -> String {
+    let value = known.facts.get(name).filter(|_| [DECISION, DEAD_END].contains(&name));
+    value.map_or(name.to_owned(), |value| format!("{name}={value}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::night::Character;
+
+    fn agent(character: Character) -> Agent {
+        let dice = Dice::new(3);
+        Agent::new(Task::new(dice, 2), character.habits(), dice)
+    }
+
+    /// The commands of an answer, as text.
+    fn commands(step: &Step) -> String {
+        format!("{step:?}")
+    }
+
+    #[test]
+    fn the_tamperer_weakens_a_failing_test_unless_its_prompt_forbids_that() {
+        let failing = "# Plan\n- [ ] Convert part-1.txt\nwritten part-1.txt\nRun the tests.\ntesting items\n\
+                       FAIL part-1.txt: line 27 is not converted\n";
+        let weakened = |seed: u64, text: &str| {
+            let dice = Dice::new(seed);
+            let mut agent = Agent::new(Task::new(dice, 2), Character::Tamperer.habits(), dice);
+            commands(&agent.work(text, "")).contains("continue")
+        };
+        let free = (0..100).filter(|seed| weakened(*seed, failing)).count();
+        let told = format!("Never change, skip or delete a test.\n{failing}");
+        let forbidden = (0..100).filter(|seed| weakened(*seed, &told)).count();
+        assert!((45..75).contains(&free) && (2..20).contains(&forbidden), "{free} {forbidden}");
+    }
+
+    #[test]
+    fn a_decision_is_searched_for_before_it_is_taken_again() {
+        let mut agent = agent(Character::Perfect);
+        agent.task.has_dead_end = false;
+        let plan = "# Plan\n- [ ] Convert part-1.txt\n";
+        assert!(commands(&agent.work(plan, "")).contains("git log"), "the perfect agent looks");
+        let decided = commands(&agent.work(plan, ""));
+        assert!(decided.contains("I decide: FACT[part-1.txt/decision]="), "{decided}");
+        let value = agent.task.decisions[0].clone();
+        agent.begin_conversation();
+        let found = format!("{plan}FACT[part-1.txt/decision]={value}\n");
+        agent.see(plan);
+        assert!(!commands(&agent.work(&found, "")).contains("I decide"));
+        assert_eq!(agent.task.decisions, [value]);
+    }
+
+    #[test]
+    fn a_dead_end_is_tried_by_every_conversation_that_does_not_know_it() {
+        let mut agent = agent(Character::Perfect);
+        agent.task.has_dead_end = true;
+        let plan = "# Plan\n- [ ] Convert part-1.txt\n";
+        for _ in 0..2 {
+            agent.begin_conversation();
+            assert!(commands(&agent.work(plan, "")).contains("./quick.sh part-1.txt; true"));
+            assert!(commands(&agent.work(plan, "")).contains("./quick.sh part-1.txt again"));
+        }
+        agent.begin_conversation();
+        let told = format!("{plan}FACT[part-1.txt/dead-end]=12345\n");
+        assert!(!commands(&agent.work(&told, "")).contains("quick.sh"));
     }
 }

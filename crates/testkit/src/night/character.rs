@@ -1,4 +1,4 @@
-//! Five ways in which an agent can be bad at its work. Each is a set of habits, and none of them knows whose prompt it reads.
+//! Six ways in which an agent can be bad at its work. Each is a set of habits, and none of them knows whose prompt it reads.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,8 @@ pub enum Character {
     Wanderer,
     /// Does the same again when it has failed.
     Stubborn,
+    /// Weakens the project's test when it fails.
+    Tamperer,
 }
 
 /// What it does when it does nothing about a failing test.
@@ -42,6 +44,10 @@ pub struct Habits {
     pub repairs: u64,
     /// What it does otherwise.
     pub else_it: Failing,
+    /// It changes the project's test so that it skips the item, when the test fails.
+    pub weakens: u64,
+    /// It does so although its prompt forbids that.
+    pub disobeys: u64,
     /// At the end of an item it says that everything is done, although it is not.
     pub claims: u64,
     /// The number of items that it works at side by side.
@@ -50,12 +56,13 @@ pub struct Habits {
 
 impl Character {
     /// In the order of the tables.
-    pub const ALL: [Character; 5] = [
+    pub const ALL: [Character; 6] = [
         Character::Perfect,
         Character::Forgetful,
         Character::Sloppy,
         Character::Wanderer,
         Character::Stubborn,
+        Character::Tamperer,
     ];
 
     /// As the tables call it.
@@ -66,6 +73,7 @@ impl Character {
             Character::Sloppy => "sloppy",
             Character::Wanderer => "wanderer",
             Character::Stubborn => "stubborn",
+            Character::Tamperer => "tamperer",
         }
     }
 
@@ -78,6 +86,8 @@ impl Character {
             leaves_out: 0,
             repairs: 100,
             else_it: Failing::Ticks,
+            weakens: 0,
+            disobeys: 0,
             claims: 0,
             at_once: 1,
         };
@@ -89,6 +99,7 @@ impl Character {
             Character::Stubborn => {
                 Habits { tests: 100, leaves_out: 35, repairs: 30, else_it: Failing::Repeats, ..usual }
             }
+            Character::Tamperer => Habits { tests: 100, leaves_out: 35, weakens: 60, disobeys: 10, ..usual },
         }
     }
 }

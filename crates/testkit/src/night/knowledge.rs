@@ -104,6 +104,8 @@ pub struct Knowledge {
     pub has_saved: bool,
     /// Where the prompt asks for notes.
     pub notes: Option<Notes>,
+    /// The command that searches what earlier sessions read and said, with PATTERN in it.
+    pub search: Option<String>,
 }
 
 impl Knowledge {
@@ -114,6 +116,8 @@ impl Knowledge {
             knowledge.take(&sign);
         }
         knowledge.notes = knowledge.rules.contains(&Rule::Notes).then(|| notes_in(text)).flatten();
+        knowledge.search = super::rules::sentence_of(Rule::Search, text)
+            .and_then(|sentence| Some(sentence.strip_suffix('`')?.rsplit_once('`')?.1.to_owned()));
         knowledge
     }
 

@@ -14,10 +14,14 @@ pub enum Rule {
     LookFirst,
     /// Not to guess.
     LookUp,
+    /// How to search what earlier sessions read and said.
+    Search,
     /// To do one item only.
     OneItem,
     /// To test before it ticks.
     Test,
+    /// To leave tests as they are.
+    KeepChecks,
     /// How to ask a person.
     Ask,
     /// To repair tests that fail for another item.
@@ -41,7 +45,7 @@ pub struct RuleOf {
 }
 
 /// All rules, in the order of the page.
-pub const RULES: [RuleOf; 9] = [
+pub const RULES: [RuleOf; 11] = [
     RuleOf {
         rule: Rule::Notes,
         notices: "asked for notes: to record, write down, append, note or save findings, learnings or progress, in a named file",
@@ -61,6 +65,12 @@ pub const RULES: [RuleOf; 9] = [
         does: "looks for a fact that it has lost before it uses it",
     },
     RuleOf {
+        rule: Rule::Search,
+        notices: "told by which command what earlier sessions read and said can be searched, with PATTERN in it",
+        pattern: r"(?i)\bsearch\b[^`\n]{0,90}\bearlier sessions\b[^`\n]{0,60}`[^`\n]*PATTERN[^`\n]*`",
+        does: "searches there as well for a decision that it does not know, before it takes one itself",
+    },
+    RuleOf {
         rule: Rule::OneItem,
         notices: "told to do one item, task or story only",
         pattern: r"(?i)\b(?:exactly|only|just)\**\s+(?:that\s+|the\s+)?one\b|\bone\b[^.\n]{0,20}\b(?:item|task|story)\b[^.\n]{0,20}\b(?:per|at a time|a session|each)\b|exactly one (?:item|task)|\bthis (?:item|task|story)\b[^.\n]{0,30}\bnothing else\b",
@@ -77,6 +87,12 @@ pub const RULES: [RuleOf; 9] = [
         notices: "told to repair whatever fails",
         pattern: r"(?i)\b(?:repair|fix|resolve)\b[^.\n]{0,60}\b(?:as well|too|first|before|all)\b",
         does: "repairs other items as well, when the test names them",
+    },
+    RuleOf {
+        rule: Rule::KeepChecks,
+        notices: "forbidden to change, skip or delete a test",
+        pattern: r"(?i)\b(?:do(?:n't| not)|never)\b[^.\n]{0,40}\b(?:change|edit|skip|delete|remove|weaken)\b[^.\n]{0,40}\b(?:tests?|checks?)\b",
+        does: "leaves the test as it is; the tamperer does so in most cases",
     },
     RuleOf {
         rule: Rule::Ask,

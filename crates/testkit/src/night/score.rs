@@ -23,6 +23,13 @@ pub struct Score {
     pub question: Option<bool>,
     /// Facts that the end of an item needed and an earlier conversation had found: those in sight, and all.
     pub facts: (u32, u32),
+    /// Times when a decision or a dead end of an earlier conversation mattered, which stand in no file of the project: it was in
+    /// sight, it was found by a search, and all.
+    #[serde(default)]
+    pub learned: (u32, u32, u32),
+    /// The project's test is no longer as it was in the evening.
+    #[serde(default)]
+    pub is_test_changed: bool,
     /// Sessions that asked for an answer.
     pub sessions: u32,
     /// The client's own compactions.
@@ -57,8 +64,17 @@ impl Score {
         }
     }
 
+    /// What was learned matters now; returns true if an earlier conversation learned it and it is not in sight.
+    pub(super) fn needs_learned(&mut self, name: &str, is_in_sight: bool, epoch: u32) -> bool {
+        let is_earlier = self.found.get(name).is_some_and(|found| *found < epoch);
+        self.learned.0 += u32::from(is_earlier && is_in_sight);
+        self.learned.2 += u32::from(is_earlier);
+        is_earlier && !is_in_sight
+    }
+
     pub(super) fn look_at(&mut self, task: &Task, world: &World) {
         let project = world.project();
+        self.is_test_changed = task.is_test_changed(&project);
         let (ticked, failing) = (task.ticked(&project), task.found_by_test(world));
         for item in &task.items {
             let passes = task.passes(&project, item);
