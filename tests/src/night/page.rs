@@ -381,3 +381,62 @@ fn share(part: u64, all: u64) -> String {
     let percent = (part * 100 + all / 2).checked_div(all);
     percent.map_or("–".to_owned(), |percent| format!("{percent} % ({part} of {all})"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_testkit::night::Score;
+    use plimsoll_testkit::night::price::Tokens;
+
+    /// A night with four items, of which so many pass, at a price.
+    fn row(way: &str, seed: u64, passing: u32, dollars: u64, question: Option<bool>) -> Row {
+        // Twenty dollars for a million tokens of output.
+        let tokens = Tokens { output: dollars * 50_000, ..Tokens::default() };
+        let mut score = Score::default();
+        (score.items, score.passing, score.question, score.tokens) = (4, passing, question, tokens);
+        Row {
+            seed,
+            way: way.to_owned(),
+            character: Character::Perfect,
+            build: "b".to_owned(),
+            score,
+            code: Some(0),
+            restarts: 0,
+            names_changed_test: false,
+            seconds: 1,
+        }
+    }
+
+    /// Returns the line of all agents for these nights.
+    fn line(rows: &[Row], nights: &str) -> String {
+        let table = comparison(rows);
+        let beginning = format!("| {nights} | all |");
+        table.lines().find(|line| line.starts_with(&beginning)).expect("a line").to_owned()
+    }
+
+    #[test]
+    fn prices_are_compared_with_and_without_questions_and_small_leads_are_said_to_be_none() {
+        let rows = [
+            row("plimsoll-verify", 1, 4, 96, None),
+            row(GATE, 1, 4, 100, None),
+            row("bare", 1, 4, 200, None),
+            row("plimsoll-verify", 2, 4, 50, Some(true)),
+            row(GATE, 2, 2, 100, Some(false)),
+        ];
+        let (all, without) = (line(&rows, "all"), line(&rows, "without a question"));
+        assert!(without.contains("| 0.48 |") && without.contains("| 0.96 |"), "{without}");
+        assert!(without.ends_with("| costs about the same, equally right |"), "{without}");
+        assert!(all.ends_with("| clearly cheaper, right more often |"), "{all}");
+        assert!(targets(&rows).contains("| 0.96, no less right | **no** |"), "{}", targets(&rows));
+    }
+
+    #[test]
+    fn a_page_without_rows_claims_nothing() {
+        let page = page(&[], "b");
+        assert!(!page.contains("NaN") && !page.contains("inf"), "{page}");
+        for placeholder in ["COMPARISON", "TAMPERING", "TARGETS", "RESULTS", "WAYS", "CHARACTERS", "RULES"] {
+            assert!(!page.contains(placeholder), "{placeholder}");
+        }
+        assert!(line(&[], "all").ends_with("| not measured |"));
+    }
+}
