@@ -1,8 +1,9 @@
 //! The page about the nights, and its rows: every row is published, whoever wins in it.
 
-use super::Row;
 use super::ways::{GATE, Loop, WAYS, Way, way};
-use plimsoll_testkit::night::{Character, RULES, price};
+use super::{ITEMS, Row};
+use plimsoll_testkit::night::price::Tokens;
+use plimsoll_testkit::night::{Character, Dice, RULES, Task, price};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -149,6 +150,7 @@ pub fn page(rows: &[Row], build: &str) -> String {
         .replace("RESULTS\n", &results(rows))
         .replace("COMPARISON\n", &comparison(rows))
         .replace("TAMPERING\n", &tampering(rows))
+        .replace("PRICE PARTS\n", &price_parts(rows))
         .replace("TARGETS\n", &targets(rows))
         .replace("WAYS\n", &ways())
         .replace("CHARACTERS\n", &characters())
@@ -248,6 +250,33 @@ fn verdict(ours: &Cell<'_>, theirs: &Cell<'_>) -> String {
         _ => "right in other items",
     };
     format!("{price}, {right}")
+}
+
+/// What the price with a test gate is made of: what a loop could save, and what none can.
+fn price_parts(rows: &[Row]) -> String {
+    let gate = Cell::with(rows, GATE, None);
+    let dollars =
+        |part: fn(&Tokens) -> u64, price: f64| gate.total(|row| part(&row.score.tokens) as f64 * price / 1e6);
+    let text = gate
+        .total(|row| Task::new(Dice::new(row.seed), ITEMS).bytes() as f64 / 4.0 * price::CACHE_WRITE / 1e6);
+    let written = dollars(|tokens| tokens.written, price::CACHE_WRITE);
+    let read = dollars(|tokens| tokens.read, price::CACHE_READ);
+    let output = dollars(|tokens| tokens.output, price::OUTPUT);
+    let all = written + read + output;
+    if all <= 0.0 {
+        return "What would reach the aim is not known before the nights are played.\n".to_owned();
+    }
+    let percent = |part: f64| format!("{:.0} %", part.max(0.0) / all * 100.0);
+    format!(
+        "What would reach the aim: of the price with a test gate, about {} is the text of the files, read once, which no loop can save. \
+         The rest is what one could: {} for what else is written into the cache (how each session begins, and what is done again after \
+         a trouble), {} for reading a conversation again with each answer (shorter conversations, subagents), and {} for the answers \
+         (fewer of them).\n",
+        percent(text),
+        percent(written - text),
+        percent(read),
+        percent(output),
+    )
 }
 
 /// What became of the project's test with the agent that weakens it.
@@ -386,7 +415,6 @@ fn share(part: u64, all: u64) -> String {
 mod tests {
     use super::*;
     use plimsoll_testkit::night::Score;
-    use plimsoll_testkit::night::price::Tokens;
 
     /// A night with four items, of which so many pass, at a price.
     fn row(way: &str, seed: u64, passing: u32, dollars: u64, question: Option<bool>) -> Row {
@@ -434,7 +462,9 @@ mod tests {
     fn a_page_without_rows_claims_nothing() {
         let page = page(&[], "b");
         assert!(!page.contains("NaN") && !page.contains("inf"), "{page}");
-        for placeholder in ["COMPARISON", "TAMPERING", "TARGETS", "RESULTS", "WAYS", "CHARACTERS", "RULES"] {
+        for placeholder in
+            ["COMPARISON", "PRICE PARTS", "TAMPERING", "TARGETS", "RESULTS", "WAYS", "CHARACTERS", "RULES"]
+        {
             assert!(!page.contains(placeholder), "{placeholder}");
         }
         assert!(line(&[], "all").ends_with("| not measured |"));

@@ -147,6 +147,11 @@ impl Task {
         text
     }
 
+    /// The bytes of the files of all items that can be done: whoever does them reads at least these.
+    pub fn bytes(&self) -> u64 {
+        self.items.iter().filter(|item| !item.asks).map(|item| self.text(item).len() as u64).sum()
+    }
+
     /// How an item's file is in a project.
     pub fn standing(&self, project: &Path, item: &Item) -> Standing {
         let text = std::fs::read_to_string(project.join(&item.file)).unwrap_or_default();
