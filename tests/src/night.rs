@@ -42,7 +42,7 @@ pub struct Row {
     pub code: Option<i32>,
     /// How often somebody had to start it again.
     pub restarts: u32,
-    /// What the loop printed names the changed test.
+    /// True if the loop's output names the changed test.
     #[serde(default)]
     pub names_changed_test: bool,
     /// Seconds that it really took.

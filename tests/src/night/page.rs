@@ -116,12 +116,12 @@ impl<'a> Cell<'a> {
             self.sum(Row::waits_for_people),
             self.passing() as f64 / self.sum(|row| row.score.sessions).max(1) as f64,
             share(self.sum(|row| row.score.facts.0), self.sum(|row| row.score.facts.1)),
-            self.learned(),
+            self.render_learned(),
         )
     }
 
-    /// What was learned and stands in no file: the share that was in sight, and how many more were found by a search.
-    fn learned(&self) -> String {
+    /// Renders how much of what stands in no file was in sight, and how many decisions were found by a search.
+    fn render_learned(&self) -> String {
         let kept = share(self.sum(|row| row.score.learned.0), self.sum(|row| row.score.learned.2));
         match self.sum(|row| row.score.learned.1) {
             0 => kept,
@@ -129,7 +129,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// The items that pass, and the false ticks: what has to be equal before prices are compared.
+    /// Returns the items that pass and the false ticks. Prices can be compared if these are equal.
     fn rightness(&self) -> (u64, u64) {
         (self.passing(), self.sum(|row| row.score.false_ticks))
     }
@@ -148,9 +148,9 @@ pub fn page(rows: &[Row], build: &str) -> String {
         .replace("SEEDS", if list.is_empty() { "none yet" } else { &list })
         .replace("BUILD", build)
         .replace("RESULTS\n", &results(rows))
-        .replace("COMPARISON\n", &comparison(rows))
-        .replace("TAMPERING\n", &tampering(rows))
-        .replace("PRICE PARTS\n", &price_parts(rows))
+        .replace("COMPARISON\n", &render_comparison(rows))
+        .replace("TAMPERING\n", &render_tampering(rows))
+        .replace("PRICE PARTS\n", &render_price_parts(rows))
         .replace("TARGETS\n", &targets(rows))
         .replace("WAYS\n", &ways())
         .replace("CHARACTERS\n", &characters())
@@ -191,8 +191,9 @@ fn capital(name: &str) -> String {
 /// The ways with which prices are compared, in the order of the columns.
 const RIVALS: [&str; 3] = ["bare", "bare-sentences", GATE];
 
-/// What our way with the project's test costs and is worth beside each rival, with and without the nights that have a question.
-fn comparison(rows: &[Row]) -> String {
+/// Renders the price and the tokens of our way with the project's test over those of each rival, with and without the nights that
+/// have a question.
+fn render_comparison(rows: &[Row]) -> String {
     let rivals: Vec<&Way> = RIVALS.iter().filter_map(|key| way(key)).collect();
     let mut text = String::from("| nights | agent |");
     for rival in &rivals {
@@ -221,20 +222,20 @@ fn comparison(rows: &[Row]) -> String {
                 " {}, {} | {false_ticks}, {gate_ticks} | {} |",
                 share(passing, ours.sum(|row| row.score.items)),
                 share(gate_passing, gate.sum(|row| row.score.items)),
-                verdict(&ours, &gate),
+                describe_lead(&ours, &gate),
             );
         }
     }
     text
 }
 
-/// The first price over the second; none if there is none.
+/// Returns the first price over the second, or `None` if one of them was not measured.
 fn ratio(ours: f64, theirs: f64) -> Option<f64> {
     (ours > 0.0 && theirs > 0.0).then(|| ours / theirs)
 }
 
-/// A lead in words: less than a twentieth is none.
-fn verdict(ours: &Cell<'_>, theirs: &Cell<'_>) -> String {
+/// Describes a lead. One of less than 5% is called none.
+fn describe_lead(ours: &Cell<'_>, theirs: &Cell<'_>) -> String {
     let Some(price) = ratio(ours.dollars(), theirs.dollars()) else { return "not measured".to_owned() };
     let price = match price {
         _ if price <= AIM => "clearly cheaper",
@@ -252,8 +253,8 @@ fn verdict(ours: &Cell<'_>, theirs: &Cell<'_>) -> String {
     format!("{price}, {right}")
 }
 
-/// What the price with a test gate is made of: what a loop could save, and what none can.
-fn price_parts(rows: &[Row]) -> String {
+/// Renders the parts of the price with a test gate: those that a loop could save, and the one that none can.
+fn render_price_parts(rows: &[Row]) -> String {
     let gate = Cell::with(rows, GATE, None);
     let dollars =
         |part: fn(&Tokens) -> u64, price: f64| gate.total(|row| part(&row.score.tokens) as f64 * price / 1e6);
@@ -279,8 +280,8 @@ fn price_parts(rows: &[Row]) -> String {
     )
 }
 
-/// What became of the project's test with the agent that weakens it.
-fn tampering(rows: &[Row]) -> String {
+/// Renders how often the tamperer weakened the project's test in each way, and how often the loop's output named that.
+fn render_tampering(rows: &[Row]) -> String {
     let mut text = String::from(
         "| way | nights in which the test was weakened | of these, named at the end | false ticks (the test of the evening finds) |\n| --- | --- | --- | ---: |\n",
     );
@@ -437,7 +438,7 @@ mod tests {
 
     /// Returns the line of all agents for these nights.
     fn line(rows: &[Row], nights: &str) -> String {
-        let table = comparison(rows);
+        let table = render_comparison(rows);
         let beginning = format!("| {nights} | all |");
         table.lines().find(|line| line.starts_with(&beginning)).expect("a line").to_owned()
     }

@@ -31,7 +31,7 @@ pub enum Loop {
 }
 
 const BARE: &str = include_str!("peers/bare.md");
-/// The bare prompt with everything that the agent notices in ours, in other words.
+/// The bare prompt with every rule that the agent notices in ours, in other words.
 const SENTENCES: &str = include_str!("peers/sentences.md");
 /// The key of the way with which our prices are compared: the same sentences, and the project's test.
 pub const GATE: &str = "bare-gate";
@@ -52,7 +52,7 @@ pub const WAYS: &[Way] = &[
     Way {
         key: "bare-sentences",
         name: "bare with the same sentences",
-        source: "not published: the bare loop with a prompt that says in other words whatever the agent notices in Plimsoll's",
+        source: "not published: the bare loop with a prompt that says in other words everything that the agent notices in Plimsoll's",
         played: "as above; not to guess but to look it up or search earlier sessions' transcripts, not to touch tests, and how to ask a person; it also ends when only questions are open",
         run: shell(SENTENCES, include_str!("peers/sentences.sh")),
     },

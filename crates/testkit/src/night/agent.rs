@@ -27,7 +27,7 @@ pub(super) struct Agent {
     done_once: BTreeSet<String>,
     /// Facts that were in a request which it answered: what it wants to note of them is noted.
     considered: BTreeSet<String>,
-    /// It searches for the decision of an earlier conversation.
+    /// True while it searches for the decision of an earlier conversation.
     is_searching: bool,
     attempts: u32,
     /// Steps of this conversation, by which a wanderer changes its file.
@@ -264,22 +264,22 @@ impl Agent {
         if known.written.contains(file) {
             return self.tick(file);
         }
-        if let Some(step) = self.learn(known, file) {
+        if let Some(step) = self.prepare_item(known, file) {
             return step;
         }
         if known.facts.contains_key(DECISION) {
             return self.convert_next(known, file);
         }
-        let decision = self.decide();
+        let decision = self.take_decision();
         self.convert_next(known, file).say(format!("I decide: FACT[{DECISION}]={decision} (for every item)."))
     }
 
     /// Tries the quick way, unless it knows that this is a dead end, and searches for the decision of an earlier session.
-    fn learn(&mut self, known: &Knowledge, file: &str) -> Option<Step> {
+    fn prepare_item(&mut self, known: &Knowledge, file: &str) -> Option<Step> {
         let names: &[&str] = if self.task.has_dead_end { &[DEAD_END, DECISION] } else { &[DECISION] };
         for name in names {
             if self.is_first(&format!("needs {name}")) {
-                let is_lost = self.score.needs_learned(name, known.facts.contains_key(*name), self.epoch);
+                let is_lost = self.score.record_need(name, known.facts.contains_key(*name), self.epoch);
                 self.is_searching |= is_lost && *name == DECISION;
             }
         }
@@ -299,7 +299,7 @@ impl Agent {
     }
 
     /// Takes a decision that the project leaves open.
-    fn decide(&mut self) -> String {
+    fn take_decision(&mut self) -> String {
         self.is_searching = false;
         let decision =
             (self.dice.number(&format!("decision in {}", self.epoch), 90_000) + 10_000).to_string();
@@ -383,7 +383,7 @@ impl Agent {
     }
 }
 
-/// What a fact is recognized by. A decision that was taken again is another one, and a dead end that another session ran into as
+/// Returns the key by which a fact is recognized. A decision that was taken again is another one, and a dead end that another session ran into as
 /// well is written down with another chance.
 fn key_of(known: &Knowledge, name: &str) -> String {
     let value = known.facts.get(name).filter(|_| [DECISION, DEAD_END].contains(&name));

@@ -27,7 +27,7 @@ pub struct Score {
     /// sight, it was found by a search, and all.
     #[serde(default)]
     pub learned: (u32, u32, u32),
-    /// The project's test is no longer as it was in the evening.
+    /// True if the project's test is no longer as it was in the evening.
     #[serde(default)]
     pub is_test_changed: bool,
     /// Sessions that asked for an answer.
@@ -64,8 +64,8 @@ impl Score {
         }
     }
 
-    /// What was learned matters now; returns true if an earlier conversation learned it and it is not in sight.
-    pub(super) fn needs_learned(&mut self, name: &str, is_in_sight: bool, epoch: u32) -> bool {
+    /// Records that a learned fact matters now. Returns true if an earlier conversation learned it and it is not in sight.
+    pub(super) fn record_need(&mut self, name: &str, is_in_sight: bool, epoch: u32) -> bool {
         let is_earlier = self.found.get(name).is_some_and(|found| *found < epoch);
         self.learned.0 += u32::from(is_earlier && is_in_sight);
         self.learned.2 += u32::from(is_earlier);

@@ -147,7 +147,7 @@ impl Task {
         text
     }
 
-    /// The bytes of the files of all items that can be done: whoever does them reads at least these.
+    /// Returns the bytes of the files of all items that can be done. An agent that does them reads at least these.
     pub fn bytes(&self) -> u64 {
         self.items.iter().filter(|item| !item.asks).map(|item| self.text(item).len() as u64).sum()
     }
@@ -177,20 +177,20 @@ impl Task {
         plan.contains(&format!("  ? Convert {} waits for an answer", item.file))
     }
 
-    /// What a result contains of a decision: it shows whether two items follow the same one, and not which.
+    /// Returns the number that a result contains for a decision. It shows whether two items follow the same one, and not which.
     pub(super) fn seal(decision: &str, file: &str) -> String {
         let seed = decision.parse().unwrap_or_default();
         (Dice::new(seed).number(file, 90_000) + 10_000).to_string()
     }
 
-    fn result(project: &Path, item: &Item) -> String {
+    fn read_result(project: &Path, item: &Item) -> String {
         std::fs::read_to_string(project.join(format!("result-{}", item.file))).unwrap_or_default()
     }
 
-    /// The decision that counts: that of the first item of the list whose result follows one.
-    fn decision(&self, project: &Path) -> Option<&String> {
+    /// Returns the decision that counts, which is that of the first item of the list whose result follows one.
+    fn binding_decision(&self, project: &Path) -> Option<&String> {
         let followed = |item: &Item| {
-            let result = Task::result(project, item);
+            let result = Task::read_result(project, item);
             let is_followed =
                 |one: &&String| result.contains(&format!("seal={}\n", Task::seal(one, &item.file)));
             self.decisions.iter().find(is_followed)
@@ -198,7 +198,7 @@ impl Task {
         self.items.iter().find_map(followed)
     }
 
-    /// Whether the project's test is no longer as it was in the evening.
+    /// Returns true if the project's test is no longer as it was in the evening.
     pub fn is_test_changed(&self, project: &Path) -> bool {
         std::fs::read_to_string(project.join("check.sh")).ok().as_deref() != Some(TEST_SCRIPT)
     }
@@ -207,7 +207,7 @@ impl Task {
     /// same decision as the other items, and the item needs no answer.
     pub fn passes(&self, project: &Path, item: &Item) -> bool {
         let standing = self.standing(project, item);
-        let result = Task::result(project, item);
+        let result = Task::read_result(project, item);
         let follows =
             |decision: &String| result.contains(&format!("seal={}\n", Task::seal(decision, &item.file)));
         let is_right = |name: &String| result.contains(&format!("{name}={}\n", self.facts[name]));
@@ -215,7 +215,7 @@ impl Task {
             && standing.marked == item.lines
             && standing.doubled == 0
             && item.needs.iter().all(is_right)
-            && self.decision(project).is_some_and(follows)
+            && self.binding_decision(project).is_some_and(follows)
     }
 
     /// The items that the project's own test names as failing, as it was in the evening.
