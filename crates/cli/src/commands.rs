@@ -157,8 +157,7 @@ impl Command {
     /// Reads the command line that this process was started with.
     pub(crate) fn of_process() -> Result<Command, clap::Error> {
         let mut line = definition();
-        let matches =
-            line.try_get_matches_from_mut(std::env::args_os()).map_err(with_place_of_client_options)?;
+        let matches = line.try_get_matches_from_mut(std::env::args_os()).map_err(with_suggestion)?;
         let read = old_spelling::read(&matches).unwrap_or_else(|| Command::from_arg_matches(&matches));
         read.map_err(|error| error.format(&mut line))
     }
@@ -169,9 +168,35 @@ pub fn definition() -> clap::Command {
     grouped(old_spelling::understood(<Command as CommandFactory>::command()))
 }
 
-/// The error of a command line, with the place of an option that is Claude Code's and stands before ` -- `.
-fn with_place_of_client_options(mut error: clap::Error) -> clap::Error {
+/// Words by which users of other tools look for something, and where it is here. clap would suggest what is spelled alike.
+const ELSEWHERE: [(&[&str], &str); 4] = [
+    (&["resume", "continue"], "`plimsoll run --resume` continues a run"),
+    (
+        &["update", "upgrade"],
+        "install the new programs over the old ones, then run `plimsoll init` and `plimsoll doctor`",
+    ),
+    (
+        &["config", "settings", "set"],
+        "your settings are in `~/.config/plimsoll/settings.json`; `plimsoll doctor` shows which apply",
+    ),
+    (&["--global"], "`plimsoll init --user` installs the hooks for all your projects"),
+];
+
+/// The error of a command line, with what the user probably looks for: the place of an option that is Claude Code's and stands
+/// before ` -- `, or a command of another name.
+fn with_suggestion(mut error: clap::Error) -> clap::Error {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let word = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand].into_iter().find_map(|kind| {
+        if let Some(ContextValue::String(word)) = error.get(kind) { Some(word.clone()) } else { None }
+    });
+    let named =
+        |(words, _): &&(&[&str], &str)| word.as_ref().is_some_and(|word| words.contains(&word.as_str()));
+    if let Some((_, tip)) = ELSEWHERE.iter().find(named) {
+        error.remove(ContextKind::SuggestedArg);
+        error.remove(ContextKind::SuggestedSubcommand);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![(*tip).into()]));
+        return error;
+    }
     let is_clients =
         matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(word)) if is_option(word));
     if error.kind() == ErrorKind::UnknownArgument && is_clients {
@@ -277,12 +302,63 @@ mod tests {
         assert_eq!(grouped, shown);
     }
 
+    /// The errors of Rust's own number parsers say nothing to a user.
+    #[test]
+    fn a_value_that_is_no_number_is_answered_with_what_is_expected() {
+        fn answers(root: &clap::Command, path: &[String], command: &clap::Command, all: &mut Vec<String>) {
+            for argument in command.get_arguments().filter(|argument| argument.get_action().takes_values()) {
+                for value in ["x", "0", "-1", "99999999999999999999999"] {
+                    let word = match argument.get_long() {
+                        Some(long) => format!("--{long}={value}"),
+                        None => value.to_owned(),
+                    };
+                    let words = ["plimsoll".to_owned()].into_iter().chain(path.to_owned()).chain([word]);
+                    let Err(error) = root.clone().try_get_matches_from(words) else { continue };
+                    if error.kind() == clap::error::ErrorKind::ValueValidation {
+                        all.push(format!("{}: {}", path.join(" "), error.render()));
+                    }
+                }
+            }
+            for inner in command.get_subcommands() {
+                let path = [path, &[inner.get_name().to_owned()]].concat();
+                answers(root, &path, inner, all);
+            }
+        }
+        let root = definition();
+        let mut all = Vec::new();
+        answers(&root, &[], &root, &mut all);
+        const INTERNAL: [&str; 5] =
+            ["invalid digit", "too large to fit", "too small to fit", " is not in ", "expected "];
+        let mut wrong = all.clone();
+        wrong.retain(|answer| INTERNAL.iter().any(|words| answer.contains(words)));
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(all.len() > 60, "{}", all.len());
+    }
+
+    #[test]
+    fn a_word_of_another_tool_is_told_what_it_is_called_here() {
+        let error = |words: &[&str]| {
+            let words = ["plimsoll"].iter().chain(words);
+            with_suggestion(definition().try_get_matches_from(words).unwrap_err()).render().to_string()
+        };
+        for (words, expected) in [
+            (&["resume"][..], "plimsoll run --resume"),
+            (&["update"], "plimsoll doctor"),
+            (&["config", "get"], "settings.json"),
+            (&["init", "--global"], "plimsoll init --user"),
+        ] {
+            let text = error(words);
+            assert!(text.contains(expected) && !text.contains("similar"), "{words:?}: {text}");
+        }
+        assert!(error(&["statsu"]).contains("'status'"), "{}", error(&["statsu"]));
+    }
+
     #[test]
     fn an_option_of_claude_code_before_the_dashes_is_told_its_place() {
         let error = |words: &[&str]| {
             let words = ["plimsoll"].iter().chain(words);
             let error = <Command as CommandFactory>::command().try_get_matches_from(words).unwrap_err();
-            with_place_of_client_options(error).render().to_string()
+            with_suggestion(error).render().to_string()
         };
         const PLACE: &str = "options of Claude Code go after ` -- `";
         for words in [

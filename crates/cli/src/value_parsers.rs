@@ -36,6 +36,10 @@ pub(crate) enum ValueError {
     PromiseWord,
     #[error("`item`, a number of items, or `off`")]
     Review,
+    #[error("a whole number, such as 20")]
+    WholeNumber,
+    #[error("a whole number from 1 on, such as 20")]
+    AtLeastOne,
     #[error("a number of workers from 1 to {MOST_WORKERS}")]
     Workers,
     #[error("one of {}", Register::ALL.map(Register::key).join(", "))]
@@ -50,6 +54,16 @@ const MOST_WORKERS: usize = 64;
 /// A number of workers.
 pub(crate) fn workers(text: &str) -> Result<usize, ValueError> {
     text.parse().ok().filter(|count| (1..=MOST_WORKERS).contains(count)).ok_or(ValueError::Workers)
+}
+
+/// A whole number.
+pub(crate) fn whole_number<T: std::str::FromStr>(text: &str) -> Result<T, ValueError> {
+    text.parse().map_err(|_| ValueError::WholeNumber)
+}
+
+/// A whole number of 1 or more.
+pub(crate) fn at_least_one(text: &str) -> Result<u32, ValueError> {
+    text.parse().ok().filter(|number| *number > 0).ok_or(ValueError::AtLeastOne)
 }
 
 /// US dollars: `12.50`, `$12.50`.

@@ -182,7 +182,7 @@ impl FleetError {
 impl Fault {
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            Fault::Unreachable(_) => format!("check that it runs, and the address in {URL}"),
+            Fault::Unreachable(_) => format!("start it, or state its address in {URL}"),
             Fault::Silent(_) => {
                 format!(
                     "check that PostgreSQL listens there, that it is not stopped, and the address in {URL}"
@@ -259,12 +259,30 @@ pub(crate) fn fault(error: &postgres::Error) -> Fault {
     } else if words.starts_with(TLS) {
         Fault::TlsFailed(words.trim_start_matches(TLS).trim_start_matches(": ").to_owned())
     } else if words.starts_with("error connecting to server") {
-        Fault::Unreachable(words)
+        Fault::Unreachable(why_unreachable(error).unwrap_or(words))
     } else if error.is_closed() || words.starts_with("error communicating with the server") {
         Fault::Lost
     } else {
         Fault::Other(words)
     }
+}
+
+/// What the system's error of a connection means; none for one that says so itself.
+fn why_unreachable(error: &postgres::Error) -> Option<String> {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if let Some(error) = cause.downcast_ref::<io::Error>() {
+            let words = match error.kind() {
+                io::ErrorKind::NotFound => "there is no such socket",
+                io::ErrorKind::ConnectionRefused => "nothing listens there",
+                io::ErrorKind::PermissionDenied => "this user may not connect to it",
+                _ => return None,
+            };
+            return Some(words.to_owned());
+        }
+        source = cause.source();
+    }
+    None
 }
 
 /// True if a server was there and did not like how it was spoken to: another way may do.

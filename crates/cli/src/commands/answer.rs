@@ -3,6 +3,7 @@
 use crate::console::{fail, say, say_error};
 use crate::endings::{RESUME, ending_words};
 use crate::standard_input::{InputError, text_of};
+use crate::value_parsers;
 use crate::{foreign_state, questions};
 use clap::Args;
 use plimsoll_domain::question::OpenQuestion;
@@ -20,7 +21,7 @@ use thiserror::Error;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AnswerArguments {
     /// The number of the question, as `plimsoll answer` lists it
-    #[arg(value_name = "N")]
+    #[arg(value_name = "N", value_parser = value_parsers::whole_number::<usize>)]
     number: Option<usize>,
     /// The answer; `-` reads standard input
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

@@ -82,7 +82,7 @@ pub struct CreateArguments {
     #[arg(long, value_name = "USD", value_parser = value_parsers::dollars)]
     pub max_cost: Option<f64>,
     /// Begin nothing new after N sessions on all machines together
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = value_parsers::at_least_one)]
     pub max_iterations: Option<u32>,
     /// The word of the promise
     #[arg(long, default_value = PROMISE, value_name = "WORD", value_parser = value_parsers::promise_word)]
@@ -178,7 +178,7 @@ pub struct LogArguments {
     #[arg(short, long)]
     pub follow: bool,
     /// Only the newest N lines
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = value_parsers::whole_number::<usize>)]
     pub lines: Option<usize>,
     /// Print each line as one JSON object
     #[arg(long)]

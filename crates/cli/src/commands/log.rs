@@ -11,6 +11,7 @@ mod verdict;
 mod why;
 
 use crate::console::{has_colours, refused};
+use crate::value_parsers;
 use clap::Args;
 use journal::Journal;
 use page::LogPage;
@@ -30,7 +31,7 @@ pub(crate) struct LogArguments {
     #[arg(short, long)]
     follow: bool,
     /// Only the newest N lines [default: all since the current run began, else 50]
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = value_parsers::whole_number::<usize>)]
     lines: Option<usize>,
     /// Explain the last decision, with the figures behind it: a `level` (or L1, L2, L3), a `verdict` (or what it said:
     /// completed, refused, circuit_breaker, paused, …), any event of the journal [default: what came last]

@@ -77,7 +77,7 @@ enum Verb {
     /// Every change, newest at the end
     History {
         /// The last N of them
-        #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+        #[arg(short = 'n', long, value_name = "N", default_value = "20", value_parser = value_parsers::whole_number::<usize>)]
         last: usize,
         /// Print one JSON array
         #[arg(long)]
@@ -261,6 +261,7 @@ enum FrameVerb {
     /// One frame: objective, context, what it is to report, registers
     Show {
         /// Its depth: 0 is the root [default: the current one]
+        #[arg(value_parser = value_parsers::whole_number::<usize>)]
         depth: Option<usize>,
         /// Print one JSON object
         #[arg(long)]

@@ -47,7 +47,7 @@ pub(crate) struct TaskArguments {
     #[arg(long, value_name = "FILE")]
     todo: Option<String>,
     /// End after N sessions [default: 50]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = value_parsers::at_least_one)]
     max_iterations: Option<u32>,
     /// The word of the promise
     #[arg(long, default_value = PROMISE, value_name = "WORD", value_parser = value_parsers::promise_word)]

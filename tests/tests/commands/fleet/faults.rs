@@ -141,7 +141,11 @@ fn a_database_that_is_not_as_it_should_be_is_named_and_no_branch_is_made() {
             "the address of the database cannot be read",
             "hint: set",
         ),
-        ("host=127.0.0.1 port=1 user=x dbname=y".to_owned(), "it cannot be reached", "check that it runs"),
+        (
+            "host=127.0.0.1 port=1 user=x dbname=y".to_owned(),
+            "it cannot be reached: nothing listens there",
+            "start it, or state its address",
+        ),
     ];
     for (url, words, hint) in cases {
         bench.world.set_env(URL, url);

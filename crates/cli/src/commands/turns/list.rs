@@ -5,6 +5,7 @@ use super::{TurnsError, Which, bring_up_to_date};
 use crate::commands::status::width;
 use crate::console;
 use crate::console::say;
+use crate::value_parsers;
 use clap::Args;
 use plimsoll_flows::turns::{Body, Recorded};
 use plimsoll_store::Project;
@@ -17,7 +18,7 @@ pub(super) struct ListArguments {
     #[command(flatten)]
     which: Which,
     /// The last N of them [default: 20]
-    #[arg(short = 'n', long = "last", value_name = "N")]
+    #[arg(short = 'n', long = "last", value_name = "N", value_parser = value_parsers::whole_number::<usize>)]
     last: Option<usize>,
     /// Print one JSON array: each turn with its eight fields and `ext`
     #[arg(long)]

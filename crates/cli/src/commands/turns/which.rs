@@ -34,7 +34,7 @@ pub(super) struct Which {
     #[arg(long, value_name = "PATH")]
     file: Option<String>,
     /// Only turns of this iteration of a run
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = value_parsers::whole_number::<u64>)]
     iteration: Option<u64>,
     /// Only turns since a time (07:00, 2026-01-07, RFC 3339) or a duration ago (12h)
     #[arg(long, value_name = "TIME", value_parser = value_parsers::past)]
