@@ -4,6 +4,7 @@ use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{run, start, world};
+use serde_json::json;
 
 const ONE: &str = "# Plan\n\n- [ ] Item one\n";
 /// Fails until the work is done.
@@ -35,6 +36,12 @@ fn the_end_and_the_status_name_checks_that_the_run_changed() {
     assert!(finished.stderr.contains(words), "{finished:?}");
     let status = world.plimsoll(&["status"]).run().expect_success().stdout;
     assert!(status.contains(words), "{status}");
+    let status = world.plimsoll(&["status", "--json"]).run().json();
+    let changed = json!([{"path": "check.sh", "added": 1, "removed": 1, "is_deleted": false}]);
+    assert_eq!(status["changed_checks"], changed, "{status}");
+    world.plimsoll(&["report", "-o", "report.html"]).run().expect_success();
+    let report = world.read("report.html");
+    assert!(report.contains(words) && report.contains("-- check.sh</code>"), "{report}");
     let line = finished.stderr.lines().find_map(|line| line.split_once("to see it: "));
     let (_, command) = line.expect("a command that shows the change");
     let shown = world.command("sh", &["-c", command]).run().expect_success().stdout;
@@ -54,6 +61,9 @@ fn a_run_that_changed_no_check_says_nothing_of_it() {
     let finished = run(&world, &["--verify", "sh check.sh"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(!finished.stderr.contains("changed in this run"), "a new test is no weaker one: {finished:?}");
+    assert_eq!(world.plimsoll(&["status", "--json"]).run().json()["changed_checks"], json!([]));
+    world.plimsoll(&["report", "-o", "report.html"]).run().expect_success();
+    assert!(!world.read("report.html").contains("changed in this run"));
 }
 
 /// With `--commit off` nothing commits what a session leaves.

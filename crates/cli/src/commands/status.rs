@@ -102,6 +102,9 @@ fn json(project: &Project, mut document: Value, snapshot: RunSnapshot) -> String
     let record = session_record(project, &snapshot.state);
     document["session"] = serde_json::to_value(record).unwrap_or_default();
     document["at_work"] = snapshot.is_run_active.into();
+    // The file leaves an empty list out.
+    let changed_checks = &snapshot.state.outcomes.changed_checks;
+    document["changed_checks"] = serde_json::to_value(changed_checks).unwrap_or_default();
     document["figures"] = serde_json::to_value(&snapshot.figures).unwrap_or_default();
     let activity = snapshot.activity.clone();
     let view = view(project, snapshot);

@@ -2,6 +2,7 @@
 
 use super::contents::{Report, Step};
 use crate::branch;
+use crate::changed_checks;
 use crate::endings::{PlainStep, RESUME, ending_words, step};
 use crate::questions;
 use crate::render::redact::RedactedText;
@@ -36,9 +37,15 @@ pub(super) fn steps(scene: &Scene<'_>) -> Vec<Step> {
     let set_aside = set_aside(scene).map(|words| step(RedactedText::line(&words, 600), None));
     let asked =
         questions(scene).into_iter().map(|(words, command)| step(RedactedText::line(&words, 400), command));
+    // Before the step that merges: a check that was weakened passes, too.
+    let checks = changed_checks::sentence(scene.state).map(|words| {
+        let command = changed_checks::command(scene.state);
+        let look = if command.is_some() { ". Look at the changes:" } else { "" };
+        step(RedactedText::line(&format!("{words}{look}"), 800), command)
+    });
     let branch = branch::merge_step(scene.state)
         .map(|(words, command)| step(RedactedText::line(&words, 400), command));
-    asked.chain(ours).chain(branch).chain(set_aside).collect()
+    asked.chain(ours).chain(checks).chain(branch).chain(set_aside).collect()
 }
 
 fn earlier(scene: &Scene<'_>) -> Vec<PlainStep> {
@@ -158,6 +165,7 @@ pub(super) fn with_handoff(report: &mut Report) {
 mod tests {
     use super::*;
     use clap::Parser;
+    use plimsoll_domain::changed_check::ChangedCheck;
     use plimsoll_domain::limits::Limits;
     use plimsoll_domain::state::{Items, Lifecycle, RunOptions, Spent};
     use plimsoll_policy::run_activity::{ActivityEvidence, run_activity};
@@ -184,6 +192,26 @@ mod tests {
         state.items.set_aside.push("Add tests".into());
         let refused = told(&state, Some("it conflicts"));
         assert_eq!(refused, "Set aside: 2 items (“Fix the parser” first). It was not merged: it conflicts.");
+    }
+
+    #[test]
+    fn checks_that_the_run_changed_are_named_with_the_command_that_shows_them() {
+        let mut state = RunState::default();
+        let names_check = |state: &RunState| {
+            let steps = of(state, false, true).into_iter();
+            steps
+                .map(|step| {
+                    (step.words.text().to_owned(), step.command.map(|command| command.text().to_owned()))
+                })
+                .find(|(words, _)| words.contains("changed in this run"))
+        };
+        assert_eq!(names_check(&state), None);
+        let changed = ChangedCheck { path: "check.sh".into(), added: 1, removed: 1, is_deleted: false };
+        state.outcomes.changed_checks = vec![changed];
+        state.at_start.head = Some("0123456789abcdef".into());
+        let words = "1 file that checks the work changed in this run: check.sh (+1 -1). Look at the changes:";
+        let command = "git diff 0123456 -- check.sh";
+        assert_eq!(names_check(&state), Some((words.to_owned(), Some(command.to_owned()))));
     }
 
     #[test]
