@@ -114,11 +114,16 @@ fn task_heading(state: &RunState) -> &'static str {
 
 fn opening(state: &RunState) -> String {
     let plan = state.options.todo_file.as_deref().map(|file| format!(", `{}`", one_line(file)));
+    let again = if state.is_iteration_repeated() {
+        ", which is started again: the one with this number before it was interrupted"
+    } else {
+        ""
+    };
     let branch = state.options.branch.as_deref().map(|branch| {
         format!(" The run works on the branch `{}`: commit to it, and switch to no other.", one_line(branch))
     });
     format!(
-        "You are session {} of an unattended run. Nobody is watching, and nobody can answer. Later sessions know only git{} and what you write down.{}\n",
+        "You are session {} of an unattended run{again}. Nobody is watching, and nobody can answer. Later sessions know only git{} and what you write down.{}\n",
         state.iteration,
         plan.unwrap_or_default(),
         branch.unwrap_or_default()

@@ -187,6 +187,14 @@ impl RunState {
         &mut self.context_history[place]
     }
 
+    /// True if a session with the number of the current iteration has ended already: a limit or an overload interrupted it, and it
+    /// did not count.
+    pub fn is_iteration_repeated(&self) -> bool {
+        let is_ended = |entry: &HistoryEntry| entry.iteration == self.iteration && !entry.ending.is_empty();
+        matches!(self.iteration_record.phase, Phase::Planned | Phase::Spawned)
+            && self.context_history.iter().any(is_ended)
+    }
+
     /// Takes the plan as it is now.
     pub fn take_items(&mut self, todo: &TodoList) {
         self.items.todo_items = todo.open();

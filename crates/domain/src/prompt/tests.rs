@@ -2,7 +2,7 @@ use super::*;
 use crate::item_check::ItemCheck;
 use crate::question::OpenQuestion;
 use crate::review::ItemPoints;
-use crate::state::{Items, Outcomes, RunOptions};
+use crate::state::{HistoryEntry, IterationRecord, Items, Outcomes, Phase, RunOptions};
 use crate::taken_back::{FailedCommand, TakenBack};
 use serde_json::Value;
 
@@ -197,6 +197,28 @@ fn eventful() -> (RunState, Surroundings) {
         noted: ItemNotes { own: vec!["the port is 8042".into()], ..ItemNotes::default() },
     };
     (state, around)
+}
+
+#[test]
+fn a_session_that_repeats_an_interrupted_iteration_is_told_so() {
+    let entry = |iteration, ending: &str| HistoryEntry {
+        iteration,
+        ending: ending.into(),
+        ..HistoryEntry::default()
+    };
+    let record = IterationRecord { phase: Phase::Planned, ..IterationRecord::default() };
+    let planned = RunState { iteration: 2, iteration_record: record, ..state() };
+    for (history, is_repeated) in [
+        (vec![], false),
+        (vec![entry(1, "completed")], false),
+        // An iteration that was planned and never ran.
+        (vec![entry(1, "completed"), entry(2, "")], false),
+        (vec![entry(1, "completed"), entry(2, "overloaded")], true),
+    ] {
+        let text = block(&RunState { context_history: history, ..planned.clone() }, &Surroundings::default());
+        assert!(text.contains("You are session 2 of an unattended run"), "{text}");
+        assert_eq!(text.contains("which is started again"), is_repeated, "{text}");
+    }
 }
 
 #[test]

@@ -238,7 +238,8 @@ fn line(progress: &Progress<'_>) -> Option<String> {
             let resuming =
                 if state.iteration_record.resuming { " (resuming from the checkpoint)" } else { "" };
             let model = model.map(|model| format!(" [{}]", one_line(model))).unwrap_or_default();
-            format!("── iteration {}{item}{resuming}{model}", state.iteration)
+            let again = if state.is_iteration_repeated() { ", again" } else { "" };
+            format!("── iteration {}{again}{item}{resuming}{model}", state.iteration)
         }
         Progress::Client { model, version } => format!("   client {version}, {model}"),
         Progress::Tool { name, detail } => format!("   {name} {detail}").trim_end().to_owned(),
