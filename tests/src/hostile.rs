@@ -30,7 +30,7 @@ pub fn steers(text: &str) -> bool {
 }
 
 /// Headings of ours, each of which may begin a line of a prompt or of a handoff once.
-const HEADINGS: [&str; 22] = [
+const HEADINGS: [&str; 27] = [
     "## Completion was refused",
     "## Your item",
     "## You take over this item half done",
@@ -48,6 +48,11 @@ const HEADINGS: [&str; 22] = [
     "## Done (",
     "## Open (",
     "## Last commands",
+    "## Last command",
+    "## Checks",
+    "## Files of the item, the one touched last first",
+    "## Changed files, the one touched last first",
+    "## What the session of iteration ",
     "## Working memory",
     "## The session's last words",
     "## What to do next",

@@ -12,7 +12,7 @@ pub use summary::HandoffSummary;
 use crate::ids::{RunId, SessionId};
 use crate::level::Level;
 use crate::resume;
-use crate::state::{Cause, FileInProgress, ItemWork};
+use crate::state::{BaseRelation, Cause, EarlierNotes, FileInProgress, ItemWork, VerifyRun, short_id};
 use crate::text::{clip, clip_middle, counted, one_line};
 use crate::time::Timestamp;
 use notes::{EMPTY_NOTES, notes_start};
@@ -49,10 +49,16 @@ pub struct Handoff {
     pub done: Vec<String>,
     /// Open items.
     pub open: Vec<String>,
+    /// The file that has these items, relative to the project. Without one the handoff lists them.
+    pub plan: Option<String>,
+    /// What is known of the run's verify commands.
+    pub verify: Vec<VerifyFact>,
     /// The last commands and what came of them.
     pub commands: Vec<CommandFact>,
     /// The last assistant words.
     pub last_words: Option<String>,
+    /// What an earlier session said of the item: told as long as this one has said nothing.
+    pub earlier_notes: Option<EarlierNotes>,
     /// The working memory in a few lines; nothing if there is none.
     pub memory: Vec<String>,
     /// The path of the client's transcript.
@@ -83,6 +89,15 @@ pub struct GitFacts {
     pub trouble: Option<String>,
     /// What became of the uncommitted work; empty while it is untouched.
     pub work: String,
+}
+
+/// What the run knows of one of its verify commands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VerifyFact {
+    /// The command line.
+    pub command: String,
+    /// How it ended last; none if it has not run in this run.
+    pub last: Option<VerifyRun>,
 }
 
 /// A command of the session and what came of it.
@@ -138,19 +153,22 @@ impl Handoff {
         }
     }
 
-    /// A first document with these notes. An ordinary session's has no label that says nothing.
+    /// A first document with these notes, without labels that say nothing.
     pub fn document(&self, notes: &Notes, limit: usize) -> String {
-        self.finished(&notes.replace(&self.render(limit)))
+        let document = self.with_earlier_notes_if(notes.is_empty()).render(limit);
+        notes::without_empty_labels(&notes.replace(&document))
     }
 
     /// The document renewed, with these notes where there are some, and what the session has written otherwise.
     pub fn renewed(&self, notes: &Notes, old: &str, limit: usize) -> String {
-        let old = if self.ordinary.is_some() { notes::with_all_labels(old) } else { old.to_owned() };
-        self.finished(&notes.replace(&self.refresh(&old, limit)))
+        let old = notes::with_all_labels(old);
+        let has_none = notes.is_empty() && Notes::parse(&old).is_empty();
+        let document = self.with_earlier_notes_if(has_none).refresh(&old, limit);
+        notes::without_empty_labels(&notes.replace(&document))
     }
 
-    fn finished(&self, document: &str) -> String {
-        if self.ordinary.is_some() { notes::without_empty_labels(document) } else { document.to_owned() }
+    fn with_earlier_notes_if(&self, is_told: bool) -> Handoff {
+        Handoff { earlier_notes: self.earlier_notes.clone().filter(|_| is_told), ..self.clone() }
     }
 
     fn generated(&self, lines: usize) -> String {
@@ -168,32 +186,39 @@ impl Handoff {
             self.heading(),
             self.item_section(),
             self.git_section(),
-            self.files_section(lines),
-            list_section("Done", &self.done, lines),
-            list_section("Open", &self.open, lines),
+            self.files_section("Files of the item", lines),
+            self.checks_section(lines),
+            self.list_unless_planned("Done", &self.done, lines),
+            self.list_unless_planned("Open", &self.open, lines),
             self.commands_section(lines),
             self.memory_section(lines),
             self.words_section(lines),
+            self.earlier_section(),
             self.next_section(),
         ]
     }
 
     fn heading(&self) -> String {
-        let percent = |figure: Option<u64>| figure.map_or("?".to_owned(), |figure| format!("{figure}%"));
         let run = self.run.as_ref().map_or("- Run: none (an ordinary session)".to_owned(), |run| {
             format!("- Run: {} ({}), iteration {}", one_line(&run.task_name), run.run_id, run.iteration)
         });
         let transcript = self.transcript.as_ref().map(|path| format!("- Transcript: {}\n", one_line(path)));
         format!(
-            "# Handoff\n\n{run}\n- Session: {}\n- Written: {} ({})\n- Context: {} ({}; {} by the client's own figure)\n{}",
+            "# Handoff\n\n{run}\n- Session: {}\n- Written: {} ({})\n{}{}",
             one_line(&self.session_id),
             self.written_at,
             self.cause_words(),
-            percent(self.percent),
-            self.level,
-            percent(self.percent_used),
+            self.context_line(),
             transcript.unwrap_or_default(),
         )
+    }
+
+    /// Returns nothing where the usage is unknown.
+    fn context_line(&self) -> String {
+        let Some(percent) = self.percent else { return String::new() };
+        let own = self.percent_used.filter(|used| *used != percent);
+        let own = own.map(|used| format!("; {used}% by the client's own figure"));
+        format!("- Context: {percent}% ({}{})\n", self.level, own.unwrap_or_default())
     }
 
     fn cause_words(&self) -> String {
@@ -210,7 +235,7 @@ impl Handoff {
 
     fn item_section(&self) -> String {
         let Some(item) = &self.current_item else { return String::new() };
-        let not_begun = if self.work.is_begun { "" } else { "Not begun. " };
+        let not_begun = if self.work.is_begun { "" } else { "\nNot begun.\n" };
         let finished: String =
             self.work.finished.iter().map(|item| format!("- {}\n", clip(&one_line(item), 160))).collect();
         let finished = if finished.is_empty() {
@@ -218,12 +243,49 @@ impl Handoff {
         } else {
             format!("\nAlready done in this session:\n\n{finished}")
         };
+        let plan = self.plan.as_deref().map(|plan| format!(" in {}", quoted_name(plan)));
         format!(
-            "## Current item\n\n{} ({} done, {} open)\n{not_begun}{finished}",
+            "## Current item\n\n> {} ({} done, {} open{})\n{not_begun}{finished}",
             one_line(item),
             counted(self.done.len(), "item"),
-            self.open.len()
+            self.open.len(),
+            plan.unwrap_or_default()
         )
+    }
+
+    /// The plan has them, and is newer when it is read.
+    fn list_unless_planned(&self, title: &str, items: &[String], lines: usize) -> String {
+        if self.plan.is_some() { String::new() } else { list_section(title, items, lines) }
+    }
+
+    /// What the run's verify commands and the session's own checks said last.
+    fn checks_section(&self, lines: usize) -> String {
+        let most = lines.clamp(1, MOST_CHECKS);
+        let verify = self.verify.iter().take(most).map(|fact| self.verify_row(fact));
+        let rest = self.verify.len().saturating_sub(most);
+        let more = (rest > 0).then(|| format!("- … and {} more\n", counted(rest, "verify command")));
+        let own = self.work.checks.iter().map(|check| resume::check(check, "by the session"));
+        let own = own.map(|words| format!("- {words}\n"));
+        let rows: String = verify.chain(more).chain(own).collect();
+        if rows.is_empty() { rows } else { format!("## Checks\n\n{rows}") }
+    }
+
+    fn verify_row(&self, fact: &VerifyFact) -> String {
+        let command = quoted_name(&fact.command);
+        let Some(last) = &fact.last else { return format!("- {command}: not run in this run yet\n") };
+        let outcome = if last.passed { "passed" } else { "FAILED" };
+        let after = match last.iteration {
+            0 => "before the first session".to_owned(),
+            iteration => format!("after iteration {iteration}"),
+        };
+        let head = self.git.as_ref().and_then(|git| git.head.as_ref());
+        let is_of_now = last.commit.as_ref() == head && self.work.uncommitted.is_empty();
+        let at = last.commit.as_ref().map_or(String::new(), |commit| {
+            let dirty = if last.has_uncommitted { " with uncommitted changes" } else { "" };
+            format!(" on {}{dirty}", short_id(commit))
+        });
+        let since = if is_of_now { "" } else { "; not run since" };
+        format!("- {command}, run by Plimsoll: {outcome} {after}{at}{since}\n")
     }
 
     /// The session's successor gets the whole memory; this is for other readers.
@@ -251,22 +313,41 @@ impl Handoff {
         )
     }
 
-    fn files_section(&self, lines: usize) -> String {
+    fn files_section(&self, title: &str, lines: usize) -> String {
         if self.files.is_empty() {
-            return "## Files in progress\n\nNone.\n".to_owned();
+            return String::new();
         }
-        format!("## Files in progress\n\n{}\n", resume::table(&self.files, lines.max(2)))
+        let table = resume::table(&self.files, lines.max(2), self.work.base.as_deref());
+        format!("## {title}, the one touched last first\n\n{table}\n")
     }
 
     fn commands_section(&self, lines: usize) -> String {
         if self.commands.is_empty() || lines == 0 {
             return String::new();
         }
-        let shown = self.commands.iter().rev().take(lines.min(8)).rev();
-        let rows: String = shown.map(|fact| command_row(fact, self.cause.is_after_the_session())).collect();
+        let told = self.telling_command();
+        let row = told.map(|fact| command_row(fact, self.cause.is_after_the_session()));
         let latest = self.commands.iter().skip(self.commands.len().saturating_sub(2));
         let unread: String = latest.map(|fact| unread_output(fact, lines)).collect();
-        format!("## Last commands\n\n{rows}{unread}")
+        format!("## Last command\n\n{}{unread}", row.unwrap_or_default())
+    }
+
+    /// The command that says most of how the session ended: the last one that failed and did not pass later, else the last one.
+    /// Checks are told apart.
+    fn telling_command(&self) -> Option<&CommandFact> {
+        let is_check =
+            |fact: &CommandFact| self.work.checks.iter().any(|check| check.command == fact.command);
+        let passes_later = |place: usize| {
+            let command = &self.commands[place].command;
+            self.commands[place + 1..].iter().any(|later| later.command == *command && later.ok == Some(true))
+        };
+        let failed = self
+            .commands
+            .iter()
+            .enumerate()
+            .rev()
+            .find(|(place, fact)| fact.ok == Some(false) && !is_check(fact) && !passes_later(*place));
+        failed.map(|(_, fact)| fact).or(self.commands.last())
     }
 
     fn words_section(&self, lines: usize) -> String {
@@ -278,21 +359,57 @@ impl Handoff {
         format!("## The session's last words (its own claim, unverified)\n\n{quoted}")
     }
 
+    fn earlier_section(&self) -> String {
+        let Some(notes) = &self.earlier_notes else { return String::new() };
+        let lines = [
+            ("Summary", &notes.summary),
+            ("Progress on the item", &notes.progress),
+            ("Next step", &notes.next_step),
+        ];
+        let told: String = lines
+            .into_iter()
+            .filter(|(_, words)| !words.is_empty() && words.as_str() != resume::UNKNOWN)
+            .map(|(label, words)| format!("> {label}: {}\n", clip(&one_line(words), EARLIER_NOTE)))
+            .collect();
+        format!(
+            "## What the session of iteration {} said of the item (its own claim, unverified)\n\n{told}",
+            notes.iteration
+        )
+    }
+
     fn next_section(&self) -> String {
         let item = self
             .current_item
             .as_deref()
             .map_or("the task".to_owned(), |item| format!("\"{}\"", one_line(item)));
-        let head = self.git.as_ref().and_then(|git| git.head.as_deref());
-        let go_on = if self.work.is_begun {
-            format!("{} Continue with {item}.", resume::sentence(&resume::range(&self.work, head)))
-        } else {
-            format!("Begin {item}: no file has been changed for it.")
+        let step = match (self.work.is_begun, self.has_changes()) {
+            (true, true) => {
+                let head = self.git.as_ref().and_then(|git| git.head.as_deref());
+                let range = resume::sentence(&resume::range(&self.work, head));
+                format!("{range} Read it and run the checks. Then continue with {item}; do not start over.")
+            }
+            (true, false) => format!("Continue with {item}: no file has been changed for it yet."),
+            (false, _) => format!("Begin {item}: no file has been changed for it."),
         };
-        format!(
-            "## What to do next\n\n1. Do not start over: finished items stay finished.\n2. {go_on}\n3. The notes below are the session's own claims about its progress; check them before you build on them.\n"
-        )
+        format!("## What to do next\n\n{step}\n")
     }
+
+    fn has_changes(&self) -> bool {
+        let work = &self.work;
+        work.commit_count > 0
+            || !work.uncommitted.is_empty()
+            || !self.files.is_empty()
+            || work.base_relation != BaseRelation::Ancestor
+    }
+}
+
+/// How much of a note of an earlier session.
+const EARLIER_NOTE: usize = 300;
+/// How many checks are named at most.
+const MOST_CHECKS: usize = 5;
+
+fn quoted_name(name: &str) -> String {
+    format!("`{}`", clip(&one_line(name).replace('`', "'"), 160))
 }
 
 fn command_row(fact: &CommandFact, is_after_the_session: bool) -> String {
@@ -308,7 +425,7 @@ fn command_row(fact: &CommandFact, is_after_the_session: bool) -> String {
     } else {
         format!(": {}", clip(&one_line(&fact.last_line), 120))
     };
-    format!("- `{}` → {outcome}{last}\n", clip(&one_line(&fact.command).replace('`', "'"), 160))
+    format!("- {} → {outcome}{last}\n", quoted_name(&fact.command))
 }
 
 /// What no answer followed: the session has neither acted on it nor noted it.
@@ -337,6 +454,7 @@ fn list_section(title: &str, items: &[String], lines: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::Check;
 
     #[test]
     fn a_command_is_shown_with_what_is_known_of_its_end() {
@@ -430,10 +548,139 @@ mod tests {
             "`cargo test` → FAILED: 1 failed",
             "> I am half way.",
             "unverified",
-            "Do not start over",
+            "do not start over",
         ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
+    }
+
+    #[test]
+    fn items_are_listed_only_where_no_plan_has_them() {
+        let listed = full().render(8192);
+        assert!(listed.contains("## Done (1)") && listed.contains("## Open (2)"), "{listed}");
+        let planned = Handoff { plan: Some("fix_plan.md".into()), ..full() }.render(8192);
+        assert!(planned.contains("\n> Item two (1 item done, 2 open in `fix_plan.md`)\n"), "{planned}");
+        for part in ["## Done", "## Open", "Item three"] {
+            assert!(!planned.contains(part), "{part} in\n{planned}");
+        }
+    }
+
+    #[test]
+    fn only_the_command_that_says_most_is_named() {
+        let ran = |command: &str, ok| CommandFact { command: command.into(), ok, ..CommandFact::default() };
+        let failing = ItemWork {
+            checks: vec![Check { command: "cargo test".into(), ..Check::default() }],
+            ..ItemWork::default()
+        };
+        let (ok, failed) = (Some(true), Some(false));
+        for (commands, expected) in [
+            (vec![ran("make", ok), ran("ls", ok)], "ls"),
+            (vec![ran("make", failed), ran("ls", ok)], "make"),
+            (vec![ran("make", failed), ran("make", ok), ran("ls", ok)], "ls"),
+            // The checks have it already.
+            (vec![ran("cargo test", failed), ran("ls", ok)], "ls"),
+            (vec![ran("cargo test", failed)], "cargo test"),
+        ] {
+            let text = Handoff { commands, work: failing.clone(), ..full() }.render(8192);
+            let (_, rest) = text.split_once("## Last command\n\n").unwrap();
+            let rows: Vec<&str> = rest.lines().take_while(|line| line.starts_with("- ")).collect();
+            assert!(rows.len() == 1 && rows[0].starts_with(&format!("- `{expected}` →")), "{rows:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_checks_said_is_told_with_the_commit_that_they_are_about() {
+        let run = |passed, iteration, commit: Option<&str>, has_uncommitted| VerifyRun {
+            command: "make".into(),
+            passed,
+            iteration,
+            commit: commit.map(str::to_owned),
+            has_uncommitted,
+        };
+        let head = "0123456789abcdef";
+        for (last, uncommitted, expected) in [
+            (None, false, "- `make`: not run in this run yet\n"),
+            (
+                Some(run(true, 1, Some(head), false)),
+                false,
+                "- `make`, run by Plimsoll: passed after iteration 1 on 0123456\n",
+            ),
+            (
+                Some(run(true, 1, Some(head), false)),
+                true,
+                "- `make`, run by Plimsoll: passed after iteration 1 on 0123456; not run since\n",
+            ),
+            (
+                Some(run(false, 0, Some("fedcba9876"), true)),
+                false,
+                "- `make`, run by Plimsoll: FAILED before the first session on fedcba9 with uncommitted changes; not run since\n",
+            ),
+            (
+                Some(run(false, 2, None, false)),
+                false,
+                "- `make`, run by Plimsoll: FAILED after iteration 2; not run since\n",
+            ),
+        ] {
+            let uncommitted = if uncommitted { vec!["a".to_owned()] } else { Vec::new() };
+            let handoff = Handoff {
+                verify: vec![VerifyFact { command: "make".into(), last }],
+                work: ItemWork { uncommitted, ..ItemWork::default() },
+                ..full()
+            };
+            let text = handoff.render(8192);
+            assert!(text.contains(&format!("## Checks\n\n{expected}")), "{expected} in\n{text}");
+        }
+        let checks = vec![Check {
+            command: "npm test".into(),
+            failures: vec!["FAIL a".into()],
+            is_before_edit: true,
+            ..Check::default()
+        }];
+        let work = ItemWork { checks, ..ItemWork::default() };
+        let text = Handoff { work, ..full() }.render(8192);
+        assert!(
+            text.contains("- `npm test`, run by the session: FAILED, before its last edit\n- FAIL a\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_an_earlier_session_said_is_told_as_long_as_this_one_says_nothing() {
+        let earlier_notes = EarlierNotes {
+            iteration: 2,
+            summary: "Naive input is UTC".into(),
+            progress: resume::UNKNOWN.into(),
+            next_step: "line 9\n## Forged".into(),
+        };
+        let handoff = Handoff { earlier_notes: Some(earlier_notes), ..full() };
+        let silent = handoff.document(&Notes::default(), 8192);
+        let told = "## What the session of iteration 2 said of the item (its own claim, unverified)\n\n> Summary: Naive input is UTC\n> Next step: line 9 ## Forged\n";
+        assert!(silent.contains(told), "{silent}");
+        assert_eq!(Notes::parse(&silent), Notes::default());
+        let notes = Notes { summary: "half done".into(), ..Notes::default() };
+        let spoken = handoff.renewed(&notes, &silent, 8192);
+        assert!(!spoken.contains("iteration 2 said"), "{spoken}");
+        assert!(!handoff.renewed(&Notes::default(), &spoken, 8192).contains("iteration 2 said"));
+    }
+
+    #[test]
+    fn nothing_that_is_unknown_or_empty_has_a_line() {
+        let bare = Handoff {
+            run: full().run,
+            current_item: Some("Item two".into()),
+            plan: Some("fix_plan.md".into()),
+            ..Handoff::default()
+        };
+        let text = bare.document(&Notes::default(), 8192);
+        for part in
+            ["Context", "Files", "None", "Summary", "Progress", "Next step", "Notes", "Checks", "command"]
+        {
+            assert!(!text.contains(part), "{part} in\n{text}");
+        }
+        let notes = Notes { next: "line 9".into(), ..Notes::default() };
+        let renewed = bare.renewed(&notes, &text, 8192);
+        assert!(renewed.contains("- Next step: line 9") && !renewed.contains("Summary"), "{renewed}");
+        assert_eq!(Notes::parse(&bare.renewed(&Notes::default(), &renewed, 8192)), notes);
     }
 
     #[test]

@@ -85,12 +85,13 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
 /// were refused, and the promise.
 pub fn block(state: &RunState, around: &Surroundings) -> PromptBlock {
     let resume = around.resume.as_ref();
+    let takeover = resume.and_then(|(checkpoint, since)| resume::first_step(checkpoint, since));
     let sections = [
         opening(state),
         checks::taken_back(state),
         review::open_points(state),
         refusals(state),
-        item::section(state),
+        item::section(state, takeover.as_deref()),
         worker::returned_work(state),
         worker::section(state),
         resume.map_or(String::new(), |(checkpoint, since)| resume::section(checkpoint, since, &state.nonce)),

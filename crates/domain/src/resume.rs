@@ -2,7 +2,7 @@
 //! session before said is marked as unchecked, and what is unknown is left out.
 
 use crate::claims::{self, Source};
-use crate::state::{Cause, Check, Checkpoint, CommitRef, FileInProgress, ItemWork, short_id};
+use crate::state::{BaseRelation, Cause, Check, Checkpoint, CommitRef, FileInProgress, ItemWork, short_id};
 use crate::text::{clip, counted, one_line};
 
 /// How many files are named at most.
@@ -81,28 +81,46 @@ fn half_done(checkpoint: &Checkpoint, since: &Staleness, seed: &str) -> Vec<Stri
     } else {
         "The session before"
     };
-    // A commit that HEAD no longer contains gives no range: that is reported among the changes since the checkpoint.
+    // A checkpoint whose commit HEAD no longer contains gives no range: that is reported among the changes since the checkpoint.
     // Nor does a checkpoint of an earlier version, or of another tool.
-    let range = if since.left_behind.is_some() || work.began_at.is_none() {
-        String::new()
-    } else {
+    let range = if has_range(checkpoint, since) {
         format!(" {}", sentence(&range(work, checkpoint.head.as_deref())))
+    } else {
+        String::new()
     };
-    let has_diff = !range.is_empty() && (work.commit_count > 0 || !work.uncommitted.is_empty());
-    let look = if has_diff { "Read that diff" } else { "Look at what is there" };
     vec![
         format!("{}{range}", ending(checkpoint, who)),
         already_done(&work.finished),
-        table(&still_there(checkpoint, since), FILES),
+        table(&still_there(checkpoint, since), FILES, work.base.as_deref()),
         checks(&work.checks),
         said(checkpoint, seed),
         said_earlier(checkpoint, seed),
         list("Since it stopped:", &since.lines()),
         handoff(checkpoint),
-        format!(
-            "Do not start over. {look}, run the checks, then go on; where words and files differ, the files are right."
-        ),
     ]
+}
+
+fn has_range(checkpoint: &Checkpoint, since: &Staleness) -> bool {
+    since.left_behind.is_none() && checkpoint.item_work.began_at.is_some()
+}
+
+/// The first step of a session that takes over an item half done; none for an item that is not begun. The section leaves it to the
+/// text around it, which has steps of its own.
+pub fn first_step(checkpoint: &Checkpoint, since: &Staleness) -> Option<String> {
+    let work = &checkpoint.item_work;
+    if !work.is_begun {
+        return None;
+    }
+    let has_diff = has_range(checkpoint, since) && (work.commit_count > 0 || !work.uncommitted.is_empty());
+    let look = match &work.base {
+        Some(base) if has_diff && work.base_relation != BaseRelation::Missing => {
+            format!("Read `git diff {}`", short_id(base))
+        }
+        _ => "Look at what is there".to_owned(),
+    };
+    Some(format!(
+        "Do not start over. {look}, run the checks, then go on; where words and files differ, the files are right"
+    ))
 }
 
 /// Of a finished item no file, no line and no next step is handed on.
@@ -187,35 +205,68 @@ pub fn range(work: &ItemWork, head: Option<&str>) -> String {
             format!("{}{more}", named.join(", "))
         }
     };
-    let in_progress: Vec<String> = work
-        .commits
-        .iter()
-        .filter(|commit| commit.is_work_in_progress())
-        .take(NAMED)
-        .map(CommitRef::short)
-        .collect();
-    let in_progress = match in_progress.as_slice() {
-        [] => String::new(),
-        [one] => format!(", of which {one} is a work-in-progress commit"),
-        several => format!(", of which {} are work-in-progress commits", several.join(", ")),
+    let rest = if work.commit_count == 0 && uncommitted.is_empty() {
+        String::new()
+    } else {
+        format!("{}{}", of_which(work), uncommitted_words(&uncommitted))
     };
-    match (&work.base, work.commit_count, uncommitted.as_str()) {
-        (_, 0, "") => "No file has been changed for it.".to_owned(),
-        (_, 0, uncommitted) if head.is_some() => {
-            format!("Its work is not committed (`git status`, `git diff HEAD`): {uncommitted}")
+    match (&work.base, work.base_relation, work.commit_count) {
+        (_, BaseRelation::Missing, _) => {
+            format!(
+                "The commit on which it began is gone from git; the files below are what is known of it{rest}"
+            )
         }
-        (_, 0, _) => "Its work is in the files below; there is no commit to compare them with.".to_owned(),
+        (Some(base), BaseRelation::Rewritten, _) => {
+            let base = short_id(base);
+            format!(
+                "Its work: `git diff {base}`, which may show changes by others, for HEAD no longer contains {base} (amended, rebased or reset){rest}"
+            )
+        }
+        (_, _, 0) if uncommitted.is_empty() => "No file has been changed for it.".to_owned(),
+        (base, _, 0) if head.is_some() => {
+            // Commits by others since then are no work on it.
+            let base = base.as_deref().filter(|_| work.by_others.is_empty());
+            let base = base.map_or("HEAD".to_owned(), short_id);
+            format!("Its work is not committed (`git status`, `git diff {base}`): {uncommitted}")
+        }
+        (_, _, 0) => "Its work is in the files below; there is no commit to compare them with.".to_owned(),
         (Some(base), ..) => {
             let base = short_id(base);
-            let uncommitted = uncommitted_words(&uncommitted);
-            format!("Its work: `{base}..HEAD` (`git diff {base}`){in_progress}{uncommitted}")
+            format!("Its work: `{base}..HEAD` (`git diff {base}`){rest}")
         }
-        (None, count, _) => format!(
-            "Its work: {} since the repository began (`git log -p`){in_progress}{}",
-            counted(count, "commit"),
-            uncommitted_words(&uncommitted)
-        ),
+        (None, _, count) => {
+            let count = counted(count, "commit");
+            format!("Its work: {count} since the repository began (`git log -p`){rest}")
+        }
     }
+}
+
+/// Which commits of the work are no finished steps of it: work in progress, and what others committed among them.
+fn of_which(work: &ItemWork) -> String {
+    let ids = |is_meant: fn(&CommitRef) -> bool| -> Vec<String> {
+        work.commits.iter().filter(|commit| is_meant(commit)).take(NAMED).map(CommitRef::short).collect()
+    };
+    let by_others: Vec<String> = work.by_others.iter().take(NAMED).map(|id| short_id(id)).collect();
+    let groups = [
+        (
+            ids(CommitRef::is_checkpoint),
+            "a work-in-progress commit by Plimsoll",
+            "work-in-progress commits by Plimsoll",
+        ),
+        (
+            ids(|commit| commit.is_work_in_progress() && !commit.is_checkpoint()),
+            "a work-in-progress commit",
+            "work-in-progress commits",
+        ),
+        (by_others, "by others", "by others"),
+    ];
+    let words = groups.into_iter().filter_map(|(ids, one, several)| match ids.as_slice() {
+        [] => None,
+        [id] => Some(format!("{id} is {one}")),
+        ids => Some(format!("{} are {several}", ids.join(", "))),
+    });
+    let words: Vec<String> = words.collect();
+    if words.is_empty() { String::new() } else { format!(", of which {}", words.join(" and ")) }
 }
 
 fn uncommitted_words(uncommitted: &str) -> String {
@@ -226,37 +277,43 @@ fn uncommitted_words(uncommitted: &str) -> String {
     }
 }
 
-/// The files of the work, a row each.
-pub fn table(files: &[FileInProgress], most: usize) -> String {
+/// The files of the work, a row each, the one touched last first. The last column is about all work since the base.
+pub fn table(files: &[FileInProgress], most: usize, base: Option<&str>) -> String {
     if files.is_empty() {
         return String::new();
     }
     let rows: Vec<String> = files.iter().take(most.max(1)).map(row).collect();
     let rest = files.len().saturating_sub(rows.len());
     let more = if rest > 0 { format!("\n\n… and {}", counted(rest, "more file")) } else { String::new() };
-    format!("| File | Lines | Status |\n|------|-------|--------|\n{}{more}", rows.join("\n"))
+    let since = base.map_or(String::new(), |base| format!(" since {}", short_id(base)));
+    format!("| File | Lines touched last | Change{since} |\n|---|---|---|\n{}{more}", rows.join("\n"))
 }
 
 fn row(file: &FileInProgress) -> String {
     let cell = |text: &str| one_line(&text.replace('|', "\\|"));
     let lines = if file.lines.is_empty() { "-" } else { &file.lines };
-    format!("| {} | {} | {} |", cell(&file.path), cell(lines), cell(&file.description))
+    let counts = match (file.added, file.removed) {
+        (Some(added), Some(removed)) => format!(" (+{added} -{removed})"),
+        _ => String::new(),
+    };
+    format!("| {} | {} | {}{counts} |", cell(&file.path), cell(lines), cell(&file.description))
 }
 
 /// What the session's checks said last.
 pub fn checks(checks: &[Check]) -> String {
-    let one = |check: &Check| {
-        let command = clip(&one_line(&check.command).replace('`', "'"), 160);
-        let outcome = if check.passed { "passed" } else { "FAILED" };
-        let failures: String = check
-            .failures
-            .iter()
-            .take(NAMED)
-            .map(|line| format!("\n- {}", clip(&one_line(line), 160)))
-            .collect();
-        format!("Checks when it stopped: `{command}` {outcome}{failures}")
-    };
-    checks.iter().map(one).collect::<Vec<_>>().join("\n")
+    let checks: Vec<String> =
+        checks.iter().map(|one| format!("Check {}", check(one, "by that session"))).collect();
+    checks.join("\n")
+}
+
+/// What one check said last, by whom, and what failed.
+pub fn check(check: &Check, by: &str) -> String {
+    let command = clip(&one_line(&check.command).replace('`', "'"), 160);
+    let outcome = if check.passed { "passed" } else { "FAILED" };
+    let before = if check.is_before_edit { ", before its last edit" } else { "" };
+    let failures: String =
+        check.failures.iter().take(NAMED).map(|line| format!("\n- {}", clip(&one_line(line), 160))).collect();
+    format!("`{command}`, run {by}: {outcome}{before}{failures}")
 }
 
 /// What the session said of its work, with the labels that no other line of the section has; the fence calls it unchecked.
@@ -326,7 +383,7 @@ fn handoff(checkpoint: &Checkpoint) -> String {
                 "" => String::new(),
                 earlier => format!("; about the one before it at this item: `{}`", path(earlier)),
             };
-            format!("More about that session (its last commands, all its files): `{}`{earlier}", path(file))
+            format!("More about that session (its last command, all its files): `{}`{earlier}", path(file))
         }
     }
 }

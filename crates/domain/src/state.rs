@@ -7,10 +7,12 @@ mod iteration;
 mod lifecycle;
 mod read;
 
-pub use checkpoint::{Cause, Check, Checkpoint, CommitRef, FileInProgress, ItemWork, short_id};
+pub use checkpoint::{
+    BaseRelation, Cause, Check, Checkpoint, CommitRef, EarlierNotes, FileInProgress, ItemWork, short_id,
+};
 pub use document::merge;
-pub use groups::{AtStart, Deliver, Items, Outcomes, RunOptions, Spent, WorkerOptions};
-pub use iteration::{ApiTrouble, HistoryEntry, IterationRecord, Phase, WorktreeFingerprint};
+pub use groups::{AtStart, Deliver, Items, Outcomes, RunOptions, Spent, VerifyRun, WorkerOptions};
+pub use iteration::{ApiTrouble, HistoryEntry, ItemStart, IterationRecord, Phase, WorktreeFingerprint};
 pub use lifecycle::Lifecycle;
 
 use crate::format::Format;

@@ -7,12 +7,12 @@ pub(crate) mod work;
 use crate::context::facts;
 use crate::context::facts::Asked;
 use crate::run::linear_notes;
-use plimsoll_domain::handoff::{Handoff, HandoffSummary, Notes, RunFacts};
+use plimsoll_domain::handoff::{Handoff, HandoffSummary, Notes, RunFacts, VerifyFact};
 use plimsoll_domain::journal::{CheckpointWritten, JournalEntry, JournalEvent};
 use plimsoll_domain::level::Level;
 use plimsoll_domain::memory::render::summary;
 use plimsoll_domain::resume::{NOT_BEGUN, UNKNOWN};
-use plimsoll_domain::state::{Cause, Checkpoint};
+use plimsoll_domain::state::{Cause, Checkpoint, EarlierNotes};
 use plimsoll_domain::text::clip;
 use plimsoll_domain::{Reading, RunState, SessionId, SessionRecord, Settings, Thresholds};
 use plimsoll_protocol::tool::ToolCall;
@@ -161,11 +161,27 @@ pub(crate) fn with_run(
             task_name: run.options.task_name.clone(),
             iteration: run.iteration,
         }),
+        verify: run.map(verify_facts).unwrap_or_default(),
+        earlier_notes: run.and_then(|run| earlier_notes(run, &found)),
         session_id: session_id.to_owned(),
         written_at: clock::stamp(clock::now()),
         memory: plimsoll_store::memory::load(project).map(|memory| summary(&memory)).unwrap_or_default(),
         ..found
     }
+}
+
+/// Returns what an earlier session said of the item that a handoff is about.
+fn earlier_notes(run: &RunState, found: &Handoff) -> Option<EarlierNotes> {
+    let before = &run.context_checkpoint;
+    let item = found.current_item.as_deref().filter(|_| found.work.is_begun)?;
+    before.is_half_done(item).then(|| before.notes_before(run.iteration)).flatten()
+}
+
+/// Returns what the run knows of each of its verify commands.
+fn verify_facts(run: &RunState) -> Vec<VerifyFact> {
+    let last = |command: &String| run.outcomes.verify_runs.iter().find(|known| known.command == *command);
+    let fact = |command: String| VerifyFact { last: last(&command).cloned(), command };
+    run.options.commands().into_iter().map(fact).collect()
 }
 
 /// Writes the handoff and returns its path relative to the project, and its text. A session has one handoff: later checkpoints

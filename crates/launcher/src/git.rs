@@ -16,13 +16,16 @@ pub use programs::AllowedPrograms;
 pub(crate) use shown::whole_lines;
 pub use shown::{Changes, changes_since};
 pub use tracked::{is_tracked, tracked};
-pub use work::{Begun, ChangedFile, FileCommit, Hunk, Look, Since, Work, begin, history_of, join, work};
+pub use work::{
+    Begun, ChangedFile, FileCommit, Hunk, LineCounts, Look, Since, Work, begin, history_of, join, work,
+};
 pub(crate) use writing::{GitWriter, not_started, settings_without_drivers, write};
 
 use crate::time_limit::TimeLimit;
 use crate::{Outcome, run};
 use plimsoll_domain::git_names::{CommitId, RepoPath};
 use plimsoll_domain::record::GitCounts;
+use plimsoll_domain::state::BaseRelation;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -247,6 +250,18 @@ pub fn message(folder: &Path, id: &CommitId) -> String {
 /// True if a commit is HEAD or one that HEAD stands on.
 pub fn is_below_head(folder: &Path, commit: &CommitId) -> bool {
     git(folder, &["merge-base", "--is-ancestor", commit.as_str(), "HEAD"]).succeeded()
+}
+
+/// Returns how a commit on which work began stands to HEAD.
+pub fn base_relation(folder: &Path, base: &CommitId) -> BaseRelation {
+    let outcome = git(folder, &["merge-base", "--is-ancestor", base.as_str(), "HEAD"]);
+    if outcome.succeeded() {
+        return BaseRelation::Ancestor;
+    }
+    match commit(folder, &format!("{base}^{{commit}}")) {
+        Some(_) => BaseRelation::Rewritten,
+        None => BaseRelation::Missing,
+    }
 }
 
 /// The commits from one (not counted) to HEAD, newest first.

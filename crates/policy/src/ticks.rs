@@ -10,7 +10,7 @@ use crate::evidence::{Evidence, VerifyOutcome};
 use plimsoll_domain::item_check::{self, ItemCheck};
 use plimsoll_domain::resume::UNKNOWN;
 use plimsoll_domain::size::{MeasuredItem, OpenItemCost};
-use plimsoll_domain::state::{Checkpoint, Outcomes, VerifyEach};
+use plimsoll_domain::state::{Checkpoint, Outcomes, VerifyEach, VerifyRun};
 use plimsoll_domain::taken_back::{FailedCommand, TakenBack};
 use plimsoll_domain::{RunState, TodoList};
 
@@ -161,6 +161,33 @@ pub fn note(state: &mut RunState, verify: &[VerifyOutcome]) {
         }
     }
     state.spent.verify_seconds += verify.iter().map(|outcome| outcome.seconds).sum::<u64>();
+}
+
+/// The files on which verify commands ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VerifiedTree {
+    /// HEAD; none outside git, before the first commit, and where git could not say.
+    pub commit: Option<String>,
+    /// True if files that git follows were not committed.
+    pub has_uncommitted: bool,
+}
+
+/// Records how each command ended last, and on what. What a deadline cut off, or what could not be started, leaves the earlier
+/// record: the command neither passed nor failed.
+pub fn record_verify_runs(state: &mut RunState, verify: &[VerifyOutcome], tree: &VerifiedTree) {
+    let commands = state.options.commands();
+    let runs = &mut state.outcomes.verify_runs;
+    runs.retain(|known| commands.contains(&known.command));
+    for outcome in verify.iter().filter(|outcome| !outcome.is_undecided) {
+        runs.retain(|known| known.command != outcome.command);
+        runs.push(VerifyRun {
+            command: outcome.command.clone(),
+            passed: outcome.passed,
+            iteration: state.iteration,
+            commit: tree.commit.clone(),
+            has_uncommitted: tree.has_uncommitted,
+        });
+    }
 }
 
 #[cfg(test)]

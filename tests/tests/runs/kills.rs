@@ -731,7 +731,7 @@ fn look(project: &Path, trouble: &mut BTreeSet<String>) {
     }
 }
 
-/// A handoff begins with its title and ends behind the section for the session's notes.
+/// A handoff begins with its title, says what to do next, and ends with a whole line.
 fn is_whole(handoff: &str) -> bool {
-    handoff.starts_with("# ") && handoff.contains("Next step:")
+    handoff.starts_with("# ") && handoff.contains("\n## What to do next\n\n") && handoff.ends_with('\n')
 }

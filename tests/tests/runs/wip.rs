@@ -94,7 +94,7 @@ fn what_is_dirty_at_a_checkpoint_is_committed_and_nothing_that_could_hurt() {
     for part in [
         &format!("HEAD: `{}` {subject}", &id[..12]),
         &format!("4 files committed as `{subject}`; left uncommitted: "),
-        "| src/dates.txt | 45-80 | modified, committed |",
+        "| src/dates.txt | 45-80 | modified, committed (+36 -36) |",
     ] {
         assert!(handoff.contains(part), "{part} in\n{handoff}");
     }
@@ -121,7 +121,7 @@ fn with_commit_off_it_stays_dirty() {
     assert_eq!(lines(&world.git(&["status", "--porcelain"])), [" M src/dates.txt", "?? new.txt"]);
     let resumed = resume(&world, &["--max-iterations", "2"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    assert!(first_request_of(&model, 2).contains("| new.txt | 1 | new, untracked |"));
+    assert!(first_request_of(&model, 2).contains("| new.txt | 1 | new, untracked (+1 -0) |"));
     assert_eq!(checkpoint_commits(&world), []);
 }
 
@@ -169,7 +169,7 @@ fn an_allowed_pre_commit_hook_that_refuses_is_reported_and_everything_stays_as_i
     assert!(handoff(&world).contains(words), "{}", handoff(&world));
     let resumed = resume(&world, &["--max-iterations", "3"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    assert!(first_request_of(&model, 2).contains("| new.txt | 1 | new, untracked |"));
+    assert!(first_request_of(&model, 2).contains("| new.txt | 1 | new, untracked (+1 -0) |"));
 }
 
 /// A git that is killed leaves its lock, on which every later one fails.

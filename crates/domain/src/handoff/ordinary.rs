@@ -1,9 +1,9 @@
 //! The handoff of a session of no run: first what the user asked for, then what was done, what is open, and what the model
 //! said last. Nothing of it is an item of a plan, and no heading stands without words.
 
-use super::{Handoff, list_section};
+use super::{Handoff, quoted_name};
 use crate::resume;
-use crate::text::{clip, one_line};
+use crate::text::{clip, counted, one_line};
 
 /// What only a session of no run has: a user who asks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -12,8 +12,6 @@ pub struct OrdinarySession {
     pub first_request: Option<String>,
     /// The last requests, the newest last.
     pub last_requests: Vec<String>,
-    /// True if what is done and open is the client's own task list, and not the project's plan.
-    pub has_task_list: bool,
 }
 
 /// The heading by which the requests are found again.
@@ -27,10 +25,10 @@ impl Handoff {
         vec![
             "# Handoff\n".to_owned(),
             session.requests_section(lines),
-            self.changed_files_section(lines),
+            self.files_section("Changed files", lines),
             self.commands_section(lines),
-            list_section(if session.has_task_list { "Done" } else { "Done in the plan" }, &self.done, lines),
-            list_section(if session.has_task_list { "Open" } else { "Open in the plan" }, &self.open, lines),
+            self.list_unless_planned("Done", &self.done, lines),
+            self.list_unless_planned("Open", &self.open, lines),
             self.words_section(lines),
             self.own_git_section(),
             self.memory_section(lines),
@@ -38,10 +36,6 @@ impl Handoff {
             "## How to continue\n\nWhat the user asked for last comes first; do not redo what is done. What the session says of itself is unverified: check it before you build on it.\n"
                 .to_owned(),
         ]
-    }
-
-    fn changed_files_section(&self, lines: usize) -> String {
-        if self.files.is_empty() { String::new() } else { self.files_section(lines) }
     }
 
     fn own_git_section(&self) -> String {
@@ -55,12 +49,16 @@ impl Handoff {
 
     fn origin_section(&self) -> String {
         let percent = self.percent.map(|percent| format!("- Context: {percent}% ({})\n", self.level));
+        let plan = self.plan.as_deref().filter(|_| !self.open.is_empty());
+        let plan = plan
+            .map(|plan| format!("- Open in {}: {}\n", quoted_name(plan), counted(self.open.len(), "item")));
         let transcript = self.transcript.as_ref().map(|path| format!("- Transcript: {}\n", one_line(path)));
         format!(
-            "## About this session\n\n- Session: {} (of no run)\n- Written: {}\n{}{}",
+            "## About this session\n\n- Session: {} (of no run)\n- Written: {}\n{}{}{}",
             one_line(&self.session_id),
             self.written_at,
             percent.unwrap_or_default(),
+            plan.unwrap_or_default(),
             transcript.unwrap_or_default(),
         )
     }
@@ -100,8 +98,7 @@ mod tests {
 
     fn asked(first: Option<&str>, last: &[&str]) -> Handoff {
         let last_requests = last.iter().map(|words| (*words).to_owned()).collect();
-        let session =
-            OrdinarySession { first_request: first.map(str::to_owned), last_requests, has_task_list: true };
+        let session = OrdinarySession { first_request: first.map(str::to_owned), last_requests };
         Handoff {
             ordinary: Some(session),
             session_id: "s1".into(),

@@ -17,8 +17,8 @@ pub const BEGUN_BEFORE: &str = "It was set aside: earlier sessions began it and 
 /// What is to be done with an item that is too large for one window.
 const SPLIT: &str = "It is marked as too large for one window: first split it. Add its parts as `- [ ]` lines below it, do the first part, and tick the item itself when all its parts are ticked.";
 
-/// The section about the session's item.
-pub(super) fn section(state: &RunState) -> String {
+/// The section about the session's item. `takeover` is the first step of a session that takes over an item half done.
+pub(super) fn section(state: &RunState, takeover: Option<&str>) -> String {
     let file = state.options.todo_file.as_deref().map(one_line);
     let paragraphs = match (&file, state.item_in_hand()) {
         (Some(file), Some(item)) => vec![
@@ -26,10 +26,10 @@ pub(super) fn section(state: &RunState) -> String {
             about(state, file, item),
             not_now(state, item),
             put_back(state, file),
-            steps(state, &work_on_item(state, file)),
+            steps(state, &work_on_item(state, file), takeover),
         ],
         (Some(file), None) if !state.vanished().is_empty() => {
-            vec![put_back(state, file), steps(state, &work_on_item(state, file))]
+            vec![put_back(state, file), steps(state, &work_on_item(state, file), takeover)]
         }
         (Some(file), None) if !state.items.todo_items.is_empty() => vec![format!(
             "Every open item of `{file}` waits for the user's answer. Do nothing, and end your turn."
@@ -50,6 +50,7 @@ pub(super) fn section(state: &RunState) -> String {
                     unproven: "say why",
                     end: "Commit with a message that names the step, and end your turn.".to_owned(),
                 },
+                takeover,
             ),
         ],
     };
@@ -143,7 +144,7 @@ fn work_on_item(state: &RunState, file: &str) -> Work<'static> {
     Work {
         names: "the item",
         this: "this item",
-        done: ": if it is done already and you can prove it, tick it and end your turn",
+        done: "if it is done already and you can prove it, tick it and end your turn",
         unproven: "leave the item unticked and note why below it",
         end: format!(
             "Tick its line in `{file}` (`- [x]`), commit with a message that names the item, and end your turn.{then}"
@@ -152,16 +153,24 @@ fn work_on_item(state: &RunState, file: &str) -> Work<'static> {
 }
 
 /// The steps of a session. A verify command judges the whole run: while items are open it may fail for their sake.
-fn steps(state: &RunState, work: &Work<'_>) -> String {
+fn steps(state: &RunState, work: &Work<'_>, takeover: Option<&str>) -> String {
     let checks = checks::commands(state);
     let Work { names, this, done, unproven, end } = work;
+    let joined = |mark: &str| if done.is_empty() { String::new() } else { format!("{mark} {done}") };
+    let first = match takeover {
+        Some(step) => format!("{step}{}.", joined(";")),
+        None => format!(
+            "Look first: `git status`, `git log -5`, and the code that {names} is about. Do not assume that it is missing{}.",
+            joined(":")
+        ),
+    };
     let left = if state.options.commands().is_empty() {
         ""
     } else {
         ", except what fails only because other work is still open"
     };
     format!(
-        "1. Look first: `git status`, `git log -5`, and the code that {names} is about. Do not assume that it is missing{done}.\n\
+        "1. {first}\n\
          2. Do {this}, completely, and nothing else. No placeholders. Small decisions are yours.\n\
          3. Prove it with {checks}. Fix what fails{left}. What you cannot fix: {unproven}. Never change, skip or delete a test or a check to make it pass.\n\
          4. {end}\n\n\

@@ -2,7 +2,7 @@ use super::*;
 use crate::item_check::ItemCheck;
 use crate::question::OpenQuestion;
 use crate::review::ItemPoints;
-use crate::state::{HistoryEntry, IterationRecord, Items, Outcomes, Phase, RunOptions};
+use crate::state::{HistoryEntry, Items, IterationRecord, Outcomes, Phase, RunOptions};
 use crate::taken_back::{FailedCommand, TakenBack};
 use serde_json::Value;
 
@@ -256,6 +256,8 @@ fn whatever_has_happened_nothing_is_said_twice_and_what_matters_most_stands_firs
     for words in once {
         assert_eq!(text.matches(words).count(), 1, "{words} in\n{text}");
     }
+    // The first step of the resume stands in the place of the usual one.
+    assert!(text.contains("\n1. Do not start over. ") && !text.contains("Look first"), "{text}");
     let place = |words: &str| text.find(words).expect(words);
     assert!(place("exited with 101") < place("> Item two"), "{text}");
     assert!(text[place("COMPLETE 7f3a")..].lines().count() < 5, "{text}");

@@ -123,6 +123,9 @@ pub struct ItemWork {
     pub is_begun: bool,
     /// The commit on which the work on the item began; none outside git and in a repository that had no commit then.
     pub base: Option<String>,
+    /// How that commit stands to HEAD.
+    #[serde(skip_serializing_if = "BaseRelation::is_ancestor")]
+    pub base_relation: BaseRelation,
     /// When that was, RFC 3339 UTC.
     pub began_at: Option<Timestamp>,
     /// Commits of that work.
@@ -154,9 +157,15 @@ impl Checkpoint {
         self.earlier_handoff =
             if is_of_same_session { before.earlier_handoff.clone() } else { before.handoff_file.clone() };
         if !self.has_notes() {
-            let said = before.notes().filter(|_| !is_of_same_session);
-            self.earlier_notes = said.or_else(|| before.earlier_notes.clone());
+            self.earlier_notes = before.notes_before(self.iteration);
         }
+    }
+
+    /// Returns what the last session said of the item that said anything, for the session of an iteration that takes over this
+    /// checkpoint or has written it.
+    pub fn notes_before(&self, iteration: u32) -> Option<EarlierNotes> {
+        let said = self.notes().filter(|_| self.iteration != iteration);
+        said.or_else(|| self.earlier_notes.clone())
     }
 
     /// True if its session said how far it came or what comes next. A summary alone may be made of its last words.
@@ -184,6 +193,7 @@ impl Default for ItemWork {
             finished: Vec::new(),
             is_begun: true,
             base: None,
+            base_relation: BaseRelation::Ancestor,
             began_at: None,
             commits: Vec::new(),
             commit_count: 0,
@@ -191,6 +201,25 @@ impl Default for ItemWork {
             uncommitted: Vec::new(),
             checks: Vec::new(),
         }
+    }
+}
+
+/// How the commit on which the work on an item began stands to HEAD.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BaseRelation {
+    /// It is HEAD, or HEAD contains it.
+    #[default]
+    Ancestor,
+    /// HEAD does not contain it anymore: it was amended, rebased or reset.
+    Rewritten,
+    /// git does not find it anymore. The work is compared with a later commit.
+    Missing,
+}
+
+impl BaseRelation {
+    fn is_ancestor(&self) -> bool {
+        *self == BaseRelation::Ancestor
     }
 }
 
@@ -210,12 +239,16 @@ impl CommitRef {
         short_id(&self.id)
     }
 
+    /// True for a commit that Plimsoll made of a session's unfinished work: `ralph: checkpoint …`.
+    pub fn is_checkpoint(&self) -> bool {
+        self.subject.to_lowercase().starts_with("ralph: checkpoint")
+    }
+
     /// True for a commit of unfinished work, by us or by the session: `wip: …`, `ralph: checkpoint …`.
     pub fn is_work_in_progress(&self) -> bool {
         let subject = self.subject.to_lowercase();
         let behind = subject.strip_prefix("wip").map(|rest| rest.chars().next());
-        behind.is_some_and(|next| next.is_none_or(|letter| !letter.is_alphanumeric()))
-            || subject.starts_with("ralph: checkpoint")
+        behind.is_some_and(|next| next.is_none_or(|letter| !letter.is_alphanumeric())) || self.is_checkpoint()
     }
 }
 
@@ -234,6 +267,9 @@ pub struct Check {
     pub passed: bool,
     /// The lines of its output that name what failed.
     pub failures: Vec<String>,
+    /// True if the session edited a file afterwards.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_before_edit: bool,
 }
 
 /// A file changed for an item.
@@ -242,8 +278,14 @@ pub struct Check {
 pub struct FileInProgress {
     /// Relative to the project.
     pub path: String,
-    /// Changed lines in the new file, such as `45-120`; several ranges are separated by `, `.
+    /// The lines that were touched last, such as `45-120`; several ranges are separated by `, `.
     pub lines: String,
+    /// Lines that all work on the item added; none if nobody counted them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub added: Option<u64>,
+    /// Lines that all work on the item removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub removed: Option<u64>,
     /// What kind of change, and in which function or section.
     pub description: String,
     /// A digest of its content at the checkpoint, to see whether it has changed since; none for a file that is gone, or too

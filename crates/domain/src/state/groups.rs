@@ -173,6 +173,9 @@ pub struct Outcomes {
     pub promise_failures: u32,
     /// Verify commands that failed when they were last run.
     pub verify_failing: Vec<String>,
+    /// How each verify command ended last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub verify_runs: Vec<VerifyRun>,
     /// Files that check the work and that the run has changed, as they were when it ended last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_checks: Vec<ChangedCheck>,
@@ -186,6 +189,24 @@ pub struct Outcomes {
     pub denied_tools: Vec<String>,
     /// What has gone wrong in a row.
     pub breaker: Breaker,
+}
+
+/// How a verify command ended when the run executed it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VerifyRun {
+    /// The command line.
+    pub command: String,
+    /// True if it exited with 0 in time.
+    pub passed: bool,
+    /// The iteration after which it ran; 0 before the first one.
+    pub iteration: u32,
+    /// HEAD at that moment; none outside git and before the first commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// True if files were uncommitted then.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub has_uncommitted: bool,
 }
 
 /// What the run has used so far.

@@ -89,6 +89,9 @@ pub struct IterationRecord {
     pub reckoned: Vec<MeasuredItem>,
     /// The growth of its session's context that these items were charged with.
     pub measured_growth: MeasuredGrowth,
+    /// Where the work on its item began, if an earlier session worked on it; none if the item begins with this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item_start: Option<ItemStart>,
     /// True when its prompt resumes a checkpoint.
     pub resuming: bool,
     /// True once SessionStart has spoken: our hooks run in it.
@@ -111,6 +114,16 @@ pub struct IterationRecord {
     pub footing: Option<WorktreeFingerprint>,
     /// True once it is in the history, the progress file and the handoff.
     pub closed: bool,
+}
+
+/// Where the work on an item began.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ItemStart {
+    /// HEAD at that moment; none outside git and before the first commit.
+    pub base: Option<String>,
+    /// RFC 3339 UTC.
+    pub at: Option<Timestamp>,
 }
 
 /// The API does not answer, or answers with an error, and the client retries.

@@ -1,8 +1,8 @@
 //! The document of a handoff, without secrets: an item, a command, a commit's subject, the memory and the session's own
 //! notes can each hold one. Each is searched whole, before anything is cut to its length, and the document once more.
 
-use plimsoll_domain::handoff::{CommandFact, GitFacts, Handoff, Notes, RunFacts};
-use plimsoll_domain::state::{Check, ItemWork};
+use plimsoll_domain::handoff::{CommandFact, GitFacts, Handoff, Notes, RunFacts, VerifyFact};
+use plimsoll_domain::state::{Check, EarlierNotes, ItemWork};
 
 /// The document of a first checkpoint.
 pub(crate) fn document(handoff: &Handoff, notes: &Notes, limit: usize) -> String {
@@ -33,6 +33,19 @@ pub(crate) fn safe_check(check: &Check) -> Check {
     }
 }
 
+fn safe_earlier(notes: &EarlierNotes) -> EarlierNotes {
+    EarlierNotes {
+        iteration: notes.iteration,
+        summary: plimsoll_secrets::without(&notes.summary),
+        progress: plimsoll_secrets::without(&notes.progress),
+        next_step: plimsoll_secrets::without(&notes.next_step),
+    }
+}
+
+fn safe_verify(fact: &VerifyFact) -> VerifyFact {
+    VerifyFact { command: plimsoll_secrets::without(&fact.command), ..fact.clone() }
+}
+
 fn safe_notes(notes: &Notes) -> Notes {
     Notes {
         summary: plimsoll_secrets::without(&notes.summary),
@@ -56,6 +69,9 @@ fn safe(handoff: &Handoff) -> Handoff {
         git: handoff.git.as_ref().map(git),
         current_item: handoff.current_item.as_deref().map(plimsoll_secrets::without),
         work: ItemWork { finished: each(&handoff.work.finished), ..handoff.work.clone() },
+        plan: handoff.plan.as_deref().map(plimsoll_secrets::without),
+        verify: handoff.verify.iter().map(safe_verify).collect(),
+        earlier_notes: handoff.earlier_notes.as_ref().map(safe_earlier),
         done: listed(&handoff.done),
         open: listed(&handoff.open),
         memory: each(&handoff.memory),
@@ -97,6 +113,7 @@ mod tests {
             git: Some(GitFacts { subject: token("g"), work: token("w"), ..GitFacts::default() }),
             current_item: Some(words("i")),
             work: ItemWork { finished: vec![words("f")], is_begun: true, ..ItemWork::default() },
+            verify: vec![VerifyFact { command: token("v"), last: None }],
             done: vec![words("d")],
             open: vec![words("o"), "Write the changelog".into()],
             memory: vec![words("m")],

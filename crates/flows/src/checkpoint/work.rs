@@ -4,9 +4,9 @@ use crate::our_files;
 use plimsoll_domain::digest::sha256;
 use plimsoll_domain::git_names::{CommitId, RepoPath};
 use plimsoll_domain::handoff::GitFacts;
-use plimsoll_domain::state::{Cause, Checkpoint, FileInProgress, ItemWork};
+use plimsoll_domain::state::{BaseRelation, Cause, Checkpoint, FileInProgress, ItemStart, ItemWork};
 use plimsoll_domain::{RunState, SessionRecord, Timestamp, TodoList};
-use plimsoll_launcher::git::{self, ChangedFile, Since};
+use plimsoll_launcher::git::{self, ChangedFile, LineCounts, Since};
 use plimsoll_policy::attribution::{self, Seen};
 use plimsoll_policy::plan_ticks::puts_a_tick;
 use plimsoll_protocol::tool::{ToolCall, ToolInput};
@@ -64,16 +64,16 @@ pub(crate) fn of_session(question: &Question<'_>, git: Option<git::Begun<'_>>) -
     let own = own_item(question);
     let ticked = ticked(question);
     let start = start(question);
-    let begins = base(question).unwrap_or_else(|| start.clone());
+    let (begins, relation) = begin_of_item(question, &start, look.as_ref());
     let tick = if ticked.is_empty() {
         None
     } else {
-        Some(last_tick(question, start.since(), &ticked, look.as_ref()))
+        Some(last_tick(question, start.since(BaseRelation::Ancestor), &ticked, look.as_ref()))
     };
     let shared = tick.as_ref().and_then(|tick| shared_commit(question, tick));
     let parent = shared.and_then(|commit| git::parent(question.project.root(), commit));
     let since = match &tick {
-        None => begins.since(),
+        None => begins.since(relation),
         Some(Tick { commit: Some(commit), .. }) => Since::Commit(parent.as_ref().unwrap_or(commit)),
         Some(Tick { commit: None, .. }) => Since::Head,
     };
@@ -108,14 +108,43 @@ pub(crate) fn of_session(question: &Question<'_>, git: Option<git::Begun<'_>>) -
     };
     if current.is_begun {
         found.work.base = base_of(since, found.git.as_ref());
-        let since_tick = ticked_at.map(|at| clock::fine_stamp(at.into()));
-        found.work.began_at = since_tick.or_else(|| began_at(question));
+        found.work.base_relation = if tick.is_none() { relation } else { BaseRelation::Ancestor };
         found.work.commit_count = commits.len();
         found.work.commits = commits;
         found.work.by_others = by_others;
-        name_files(question, changed, &mut found);
+        describe_work(question, changed, &mut found);
     }
     found
+}
+
+/// Names when the work on the item began, and its files.
+fn describe_work(question: &Question<'_>, changed: Vec<Changed>, found: &mut Found) {
+    let since_tick = found.ticked_at.map(|at| clock::fine_stamp(at.into()));
+    found.work.began_at = since_tick.or_else(|| began_at(question));
+    name_files(question, changed, found);
+    if found.work.base_relation == BaseRelation::Missing {
+        name_files_of_earlier_sessions(question, found);
+    }
+}
+
+/// Adds the files that the checkpoint before names, where git can no longer compare with where the item began.
+fn name_files_of_earlier_sessions(question: &Question<'_>, found: &mut Found) {
+    let before = taken_over(question).map(|before| before.files_in_progress.as_slice()).unwrap_or_default();
+    for file in before {
+        let digest = digest(&question.project.root().join(&file.path));
+        let is_known = found.files.iter().any(|known| known.path == file.path);
+        if is_known || digest.is_none() || found.files.len() >= FILES {
+            continue;
+        }
+        let is_as_it_was = digest == file.digest;
+        found.files.push(FileInProgress {
+            path: file.path.clone(),
+            lines: if is_as_it_was { file.lines.clone() } else { String::new() },
+            description: "changed by an earlier session".to_owned(),
+            digest,
+            ..FileInProgress::default()
+        });
+    }
 }
 
 /// Of the changed files those that belong to the current item.
@@ -145,7 +174,7 @@ fn open_items(question: &Question<'_>) -> Vec<String> {
 /// The commit that the work is seen against.
 fn base_of(since: Since<'_>, git: Option<&GitFacts>) -> Option<String> {
     match since {
-        Since::Commit(commit) => Some(commit.to_string()),
+        Since::Commit(commit) | Since::Rewritten(commit) => Some(commit.to_string()),
         Since::Head => git.and_then(|git| git.head.clone()),
         Since::Beginning => None,
     }
@@ -179,8 +208,9 @@ enum Start {
 }
 
 impl Start {
-    fn since(&self) -> Since<'_> {
+    fn since(&self, relation: BaseRelation) -> Since<'_> {
         match self {
+            Start::Commit(commit) if relation == BaseRelation::Rewritten => Since::Rewritten(commit),
             Start::Commit(commit) => Since::Commit(commit),
             Start::Beginning => Since::Beginning,
             Start::Head => Since::Head,
@@ -231,18 +261,55 @@ fn by_others(question: &Question<'_>) -> Vec<String> {
 /// When the work on the item began.
 fn began_at(question: &Question<'_>) -> Option<Timestamp> {
     let before = taken_over(question).and_then(|before| before.item_work.began_at.clone());
+    let before = before.or_else(|| noted_start(question)?.at.clone());
     before.or_else(|| question.record.start.started_at.clone())
+}
+
+/// Returns where the work on the item began, and how that commit stands to HEAD: where its first session began, else where this
+/// one did. If git does not find the commit anymore, the work is compared with the next later one that is known.
+fn begin_of_item(
+    question: &Question<'_>,
+    start: &Start,
+    look: Option<&git::Look<'_>>,
+) -> (Start, BaseRelation) {
+    let relation = |start: &Start| match start {
+        Start::Commit(commit) if look.is_some_and(|look| look.is_still_at(Since::Commit(commit))) => {
+            BaseRelation::Ancestor
+        }
+        Start::Commit(commit) => git::base_relation(question.project.root(), commit),
+        Start::Beginning | Start::Head => BaseRelation::Ancestor,
+    };
+    if look.is_none() {
+        return (start.clone(), BaseRelation::Ancestor);
+    }
+    // Once it is missing, what a later checkpoint names as the base is not where the item began either.
+    let mut is_missing =
+        taken_over(question).is_some_and(|before| before.item_work.base_relation == BaseRelation::Missing);
+    for known in base(question).iter().chain([start]) {
+        match relation(known) {
+            BaseRelation::Missing => is_missing = true,
+            found if is_missing && found == BaseRelation::Ancestor => {
+                return (known.clone(), BaseRelation::Missing);
+            }
+            found => return (known.clone(), found),
+        }
+    }
+    (Start::Head, BaseRelation::Missing)
+}
+
+/// Where the work on the session's item began, as the run noted it when the session was planned.
+fn noted_start<'a>(question: &Question<'a>) -> Option<&'a ItemStart> {
+    let record = &question.run?.iteration_record;
+    record.item_start.as_ref().filter(|_| own_item(question) == record.item)
 }
 
 /// Where the work on an item began that this session took over from an earlier one.
 fn base(question: &Question<'_>) -> Option<Start> {
-    match &taken_over(question)?.item_work.base {
-        Some(base) => {
-            let base = CommitId::parse(base).ok()?;
-            git::is_below_head(question.project.root(), &base).then_some(Start::Commit(base))
-        }
-        None => Some(Start::Beginning),
-    }
+    let base = match taken_over(question) {
+        Some(before) => before.item_work.base.as_ref(),
+        None => noted_start(question)?.base.as_ref(),
+    };
+    base.map_or(Some(Start::Beginning), |base| CommitId::parse(base).ok().map(Start::Commit))
 }
 
 /// The last tick of a session.
@@ -350,9 +417,11 @@ fn may_change(name: Option<&str>, input: &ToolInput) -> bool {
 fn changed_outside_git(question: &Question<'_>) -> Vec<ChangedFile> {
     let since = began_at(question).as_ref().and_then(clock::moment);
     let found = since.map(|since| disk::changed_since(question.project.root(), since.into(), FILES));
+    let is_first = taken_over(question).is_none();
+    let change = if is_first { "changed in this session" } else { "changed since the item began" };
     let file = |path: &std::path::PathBuf| ChangedFile {
         path: question.project.relative(path),
-        change: "changed in this session".to_owned(),
+        change: change.to_owned(),
         ..ChangedFile::default()
     };
     found.unwrap_or_default().iter().map(file).collect()
@@ -397,9 +466,13 @@ fn name_files(question: &Question<'_>, mut changed: Vec<Changed>, found: &mut Fo
     for Changed { mut file, at } in changed.into_iter().take(FILES) {
         let path = question.project.root().join(&file.path);
         let content = if file.is_gone { None } else { content(&path) };
-        // Git knows no earlier content of it, and so no lines.
-        if found.work.base.is_none() && file.change.starts_with("new") && were_there.contains(&file.path) {
+        // Git knows no earlier content of it, and so neither lines nor how many changed.
+        let is_uncounted = found.work.base.is_none() && were_there.contains(&file.path);
+        if is_uncounted && file.change.starts_with("new") {
             (file.change, file.hunks) = ("changed, in no commit before".to_owned(), Vec::new());
+        }
+        if is_uncounted {
+            file.counts = None;
         }
         let is_new = file.change.starts_with("new") && file.hunks.is_empty();
         let known = last_edit.as_ref().filter(|edit| edit.path == path && edit.is_newest(at));
@@ -407,15 +480,21 @@ fn name_files(question: &Question<'_>, mut changed: Vec<Changed>, found: &mut Fo
         if is_new && let Some(lines) = content.as_deref().map(line_count).filter(|lines| *lines > 0) {
             ranges.push((1, lines));
         }
+        let counts = file.counts.or_else(|| {
+            let lines = content.as_deref().filter(|_| is_new).map(line_count);
+            lines.map(|added| LineCounts { added, removed: 0 })
+        });
         let edited = known.and_then(|edit| edit.place_in(&String::from_utf8_lossy(content.as_deref()?)));
         if ranges.is_empty() {
             ranges.extend(edited);
         }
-        if !file.is_committed && found.git.is_some() {
+        if !file.is_committed {
             found.work.uncommitted.push(file.path.clone());
         }
         found.files.push(FileInProgress {
             lines: if file.is_gone { String::new() } else { git::join(&ranges, edited) },
+            added: counts.map(|counts| counts.added),
+            removed: counts.map(|counts| counts.removed),
             description: description(&file),
             digest: content.map(|content| sha256(&[&content])),
             path: file.path,
@@ -439,6 +518,7 @@ fn line_count(content: &[u8]) -> u64 {
 
 fn description(file: &ChangedFile) -> String {
     let committed = if file.is_committed { ", committed" } else { "" };
+    let also = if file.is_also_by_others { ", also changed by others" } else { "" };
     let mut headings: Vec<&str> = Vec::new();
     for hunk in file.hunks.iter().rev().filter(|hunk| !hunk.heading.is_empty()) {
         if headings.len() < HEADINGS && !headings.contains(&hunk.heading.as_str()) {
@@ -446,7 +526,7 @@ fn description(file: &ChangedFile) -> String {
         }
     }
     let about = if headings.is_empty() { String::new() } else { format!(": {}", headings.join(", ")) };
-    format!("{}{committed}{about}", file.change)
+    format!("{}{committed}{also}{about}", file.change)
 }
 
 /// The last call of Edit or Write, as the transcript and the message at hand show it.
@@ -485,8 +565,12 @@ impl LastEdit {
     }
 }
 
+/// True for the client's tools that edit a file.
+pub(crate) fn is_edit(tool: Option<&str>) -> bool {
+    matches!(tool, Some("Edit" | "Write" | "MultiEdit" | "NotebookEdit"))
+}
+
 fn last_edit(question: &Question<'_>) -> Option<LastEdit> {
-    let is_edit = |name: Option<&str>| matches!(name, Some("Edit" | "Write" | "MultiEdit" | "NotebookEdit"));
     let edit = |input: &ToolInput, near, at| {
         let path = Path::new(input.file_path.as_ref()?).to_owned();
         let text = input.new_string.clone().or_else(|| input.content.clone())?;

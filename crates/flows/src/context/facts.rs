@@ -4,7 +4,7 @@ mod ordinary;
 
 use crate::checkpoint::handoff;
 use crate::checkpoint::work;
-use crate::checkpoint::work::Question;
+use crate::checkpoint::work::{Question, is_edit};
 use plimsoll_domain::handoff::{CommandFact, Handoff};
 use plimsoll_domain::item_notes::ItemNotes;
 use plimsoll_domain::promise;
@@ -115,7 +115,8 @@ pub(crate) fn of_session(asked: &Asked<'_>) -> Handoff {
     match run {
         Some(run) => {
             let TodoLists { done, open } = lists(todo.as_ref(), run);
-            Handoff { done, open, ..facts }
+            let plan = run.options.todo_file.clone().filter(|_| todo.is_some());
+            Handoff { done, open, plan, ..facts }
         }
         None => ordinary::with_conversation(facts, asked.transcript, todo.as_ref()),
     }
@@ -177,12 +178,14 @@ struct Ran {
     output: String,
     /// An answer came after it.
     is_read: bool,
+    /// The session edited a file after it.
+    is_before_edit: bool,
 }
 
 impl Ran {
     fn new(id: String, command: &str) -> Ran {
         let fact = CommandFact { command: command.to_owned(), ..CommandFact::default() };
-        Ran { id, fact, output: String::new(), is_read: false }
+        Ran { id, fact, output: String::new(), is_read: false, is_before_edit: false }
     }
 
     fn end(&mut self, ok: Option<bool>, output: String) {
@@ -206,6 +209,9 @@ fn commands(lines: &[Line], calls: &[ToolCall]) -> Vec<Ran> {
             known.iter_mut().for_each(|ran| ran.is_read = true);
         }
         for block in line.message.blocks() {
+            if block.kind.as_deref() == Some("tool_use") && is_edit(block.name.as_deref()) {
+                known.iter_mut().for_each(|ran| ran.is_before_edit = true);
+            }
             match (block.kind.as_deref(), &block.input.command) {
                 (Some("tool_use"), Some(command)) => {
                     known.push(Ran::new(block.id.clone().unwrap_or_default(), command));
@@ -216,6 +222,9 @@ fn commands(lines: &[Line], calls: &[ToolCall]) -> Vec<Ran> {
         }
     }
     for call in calls {
+        if is_edit(call.tool_name.as_deref()) {
+            known.iter_mut().for_each(|ran| ran.is_before_edit = true);
+        }
         let (Some(id), Some(command)) = (&call.tool_use_id, &call.tool_input.command) else { continue };
         if !known.iter().any(|ran| ran.id == *id) {
             known.push(Ran::new(id.clone(), command));
@@ -245,7 +254,8 @@ fn checks(commands: &[Ran], verify: &[String]) -> Vec<Check> {
         let Some(passed) = ran.fact.ok else { continue };
         let failures = if passed { Vec::new() } else { plimsoll_policy::checks::failures(&ran.output) };
         checks.retain(|known| known.command != ran.fact.command);
-        checks.push(Check { command: ran.fact.command.clone(), passed, failures });
+        let is_before_edit = ran.is_before_edit;
+        checks.push(Check { command: ran.fact.command.clone(), passed, failures, is_before_edit });
     }
     let skipped = checks.len().saturating_sub(CHECKS);
     checks.split_off(skipped)

@@ -166,9 +166,15 @@ fn resumed(run: &RunState) -> String {
     resume::section(&run.context_checkpoint, &Staleness::default(), &run.nonce)
 }
 
+/// The first step of the resume, which the prompt names and the section leaves to the text around it.
+fn first_step(run: &RunState) -> Option<String> {
+    let step = resume::first_step(&run.context_checkpoint, &Staleness::default());
+    step.map(|step| format!("{step}.\n"))
+}
+
 /// `/clear` has taken the prompt away, which names the item.
 fn after_clear(run: &RunState) -> String {
-    format!("{}\n{}", current_item(run), resumed(run))
+    format!("{}{}\n{}", current_item(run), first_step(run).unwrap_or_default(), resumed(run))
 }
 
 fn current_item(run: &RunState) -> String {
@@ -184,12 +190,18 @@ fn current_item(run: &RunState) -> String {
 
 /// A compaction that cannot be prevented loses nothing that was recorded.
 fn after_compaction(run: &RunState, record: &SessionRecord, noted: &ItemNotes) -> String {
-    let handoff = record
-        .checkpoint
-        .handoff
-        .as_ref()
-        .map(|file| format!("Read {} for the facts of what was done before.\n", one_line(file)));
-    let resume = if run.context_checkpoint.iteration == run.iteration { resumed(run) } else { String::new() };
+    let is_resumed = run.context_checkpoint.iteration == run.iteration;
+    let resume = if is_resumed { resumed(run) } else { String::new() };
+    let read = || {
+        let handoff = record.checkpoint.handoff.as_ref()?;
+        Some(format!(
+            "Read {} for the facts of what was done before. Do not start over.\n",
+            one_line(handoff)
+        ))
+    };
+    // One first step: the section names the handoff, too.
+    let step = first_step(run).filter(|_| is_resumed).or_else(read);
+    let step = step.unwrap_or_else(|| "Do not start over.\n".to_owned());
     let noted = noted.section(&run.nonce);
     let promised = if run.options.ends_with_last_tick() {
         String::new()
@@ -198,10 +210,9 @@ fn after_compaction(run: &RunState, record: &SessionRecord, noted: &ItemNotes) -
         format!("The line that ends the run, only when everything is done: {line}\n")
     };
     format!(
-        "The conversation has just been compacted. This session is iteration {} of the run \"{}\".\n{}{}Do not start over: finished items stay finished. Do exactly one item, verify it, tick it, commit, and end your turn.\n{promised}{noted}{resume}",
+        "The conversation has just been compacted. This session is iteration {} of the run \"{}\".\n{}{step}Finished items stay finished. Do exactly one item, verify it, tick it, commit, and end your turn.\n{promised}{noted}{resume}",
         run.iteration,
         one_line(&run.options.task_name),
         current_item(run),
-        handoff.unwrap_or_default(),
     )
 }

@@ -2,7 +2,7 @@
 
 use crate::context::facts;
 use crate::run::finish::pause;
-use crate::run::verify::verify;
+use crate::run::verify::{verified_tree, verify};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, Verified};
 use plimsoll_domain::text::one_line;
 use plimsoll_domain::{RunState, Settings, Verdict};
@@ -53,7 +53,12 @@ pub fn learn(
         let paused = pause(project, &run.run_id)?;
         return Ok(paused.map_or_else(|| Known::Said(Vec::new()), Known::Paused));
     }
-    state_file::update(project, Some(&run.run_id), Durability::Durable, |state| ticks::note(state, &said))?;
+    // git is asked before the lock is taken.
+    let tree = verified_tree(project);
+    state_file::update(project, Some(&run.run_id), Durability::Durable, |state| {
+        ticks::note(state, &said);
+        ticks::record_verify_runs(state, &said, &tree);
+    })?;
     let verify = said.iter().map(VerifyOutcome::fact).collect();
     journal::note(project, JournalEntry::of_run(run, JournalEvent::Verified(Verified { verify })))?;
     Ok(Known::Said(said))

@@ -10,7 +10,7 @@ use crate::run::changed_checks::changed_checks;
 use crate::run::evidence::{footing, observe, started_above};
 use crate::run::review::{Outcome, Reviewer, note as note_review, review_ticks};
 use crate::run::ticks::{note as note_ticks, take_back};
-use crate::run::verify::verify;
+use crate::run::verify::{verified_tree, verify};
 use crate::run::{archive, backup, close, day, questions, receipt, save_work};
 use crate::session_result::SessionResult;
 use crate::turns::capture;
@@ -26,6 +26,7 @@ use plimsoll_domain::{Ending, RunId, RunState, SessionRecord, Settings, Timestam
 use plimsoll_launcher::worktree;
 use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_policy::gate::{Evidence, gate};
+use plimsoll_policy::ticks::VerifiedTree;
 use plimsoll_policy::{breaker, review, ticks};
 use plimsoll_store::{Durability, Project, StoreError, clock, journal, sessions, state_file};
 use std::path::Path;
@@ -364,6 +365,7 @@ fn judge(
     let iteration = state.iteration;
     // Looked at before the lock is taken.
     let changed_checks = changed_checks(project, state, None);
+    let tree = if evidence.verify.is_empty() { VerifiedTree::default() } else { verified_tree(project) };
     let delegated: SubagentUsage = subagent_usage::in_session(project, &left.record.session_id);
     let files = left.fingerprint.short_hash(iteration);
     let judged = state_file::update(project, Some(&state.run_id), Durability::Durable, |state| {
@@ -381,6 +383,7 @@ fn judge(
         let is_handed_on = left.is_none_or(|item| state.context_checkpoint.is_half_done(item));
         state.context_checkpoint.active &= is_handed_on;
         take_verify(state, evidence);
+        ticks::record_verify_runs(state, &evidence.verify, &tree);
         state.outcomes.changed_checks = changed_checks;
         state.outcomes.last_action = plimsoll_policy::resume::last_action(state, &evidence.ending);
         let items = state.ticked_now().len() as u32;

@@ -1,15 +1,28 @@
 //! Running the verify commands, as the user gave them, outside any lock.
 
+use crate::our_files;
 use crate::run::sandbox::{CommandScope, run_command};
 use chrono::{DateTime, Utc};
 use plimsoll_domain::text::{clip, clip_start};
 use plimsoll_domain::{RunState, Settings};
+use plimsoll_launcher::branch::has_changes;
+use plimsoll_launcher::git;
 use plimsoll_policy::completion::VerifyOutcome;
+use plimsoll_policy::ticks::VerifiedTree;
 use plimsoll_store::{Project, clock};
 use std::time::{Duration, Instant};
 
 /// How much of a command's output goes into journal and prompt, from its beginning and from its end.
 const OUTPUT_KEPT: usize = 2_000;
+
+/// Returns what the working tree is on which commands have just run. Where git cannot say, nothing is claimed of it.
+pub(crate) fn verified_tree(project: &Project) -> VerifiedTree {
+    let Some(head) = git::head(project.root()) else { return VerifiedTree::default() };
+    match has_changes(project.root(), &our_files::is_ours) {
+        Ok(has_uncommitted) => VerifiedTree { commit: Some(head.into()), has_uncommitted },
+        Err(_) => VerifiedTree::default(),
+    }
+}
 
 /// Runs these in their order, none beyond the run's deadline. One that was given up, and those after it, have no
 /// outcome.

@@ -25,16 +25,34 @@ pub enum Since<'a> {
     Commit(&'a CommitId),
     /// Before the first commit: every commit belongs to it.
     Beginning,
+    /// At a commit that HEAD no longer contains, because it was amended, rebased or reset: the two trees are compared.
+    Rewritten(&'a CommitId),
     /// At HEAD: only what is not committed belongs to it.
     Head,
 }
 
-impl Since<'_> {
+impl<'a> Since<'a> {
     /// Whether it is this commit.
     fn is_commit(self, id: &str) -> bool {
         matches!(self, Since::Commit(commit) if commit.as_str() == id)
     }
+
+    /// Returns the tree with which git compares the work, as `git diff` takes it.
+    fn compared_tree(self, head: &str) -> &'a str {
+        match self {
+            Since::Commit(commit) | Since::Rewritten(commit) => commit.as_str(),
+            Since::Beginning if head.len() > SHA1_LENGTH => EMPTY_TREE_SHA256,
+            Since::Beginning => EMPTY_TREE_SHA1,
+            Since::Head => "HEAD",
+        }
+    }
 }
+
+/// The length of an id in a repository with SHA-1; ids of SHA-256 are longer.
+const SHA1_LENGTH: usize = 40;
+/// The tree without a file. git knows its id in every repository, even if no object has it.
+const EMPTY_TREE_SHA1: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+const EMPTY_TREE_SHA256: &str = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321";
 
 /// What git shows of the work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -60,6 +78,19 @@ pub struct ChangedFile {
     pub is_committed: bool,
     /// True if it is no longer there.
     pub is_gone: bool,
+    /// How many lines the whole work added and removed; none if git does not count them.
+    pub counts: Option<LineCounts>,
+    /// True if commits by others changed it, too: the counts include their lines.
+    pub is_also_by_others: bool,
+}
+
+/// How many lines differ from where the work began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LineCounts {
+    /// Added lines.
+    pub added: u64,
+    /// Removed lines.
+    pub removed: u64,
 }
 
 /// Lines that changed together.
@@ -177,8 +208,19 @@ impl Look<'_> {
     pub fn work(self, since: Since<'_>, except: &[String]) -> Work {
         let Look { folder, off, mut work } = self;
         if let Some(head) = work.facts.head.clone() {
+            let is_tracked = |file: &ChangedFile| file.change != UNTRACKED;
+            let is_counted =
+                !matches!(since, Since::Head) && !since.is_commit(&head) || work.files.iter().any(is_tracked);
+            // git counts while it is asked for the lines and the commits.
+            let counting = is_counted.then(|| start_counting(folder, &off, since, &head));
             name_uncommitted_lines(folder, &off, &mut work);
-            add_commits(folder, since, &head, except, &mut work);
+            add_commits(folder, &off, since, &head, except, &mut work);
+            if let Some(Ok(counting)) = counting {
+                let outcome = counting.finish();
+                if outcome.succeeded() {
+                    take_counts(&String::from_utf8_lossy(&outcome.stdout), off.has_filters, &mut work.files);
+                }
+            }
         }
         work
     }
@@ -271,13 +313,82 @@ fn name_uncommitted_lines(folder: &Path, off: &FiltersOff, work: &mut Work) {
     }
 }
 
+/// Starts the comparison of all the work with where it began. With filters switched off, a file that one of them changes would
+/// differ from every commit, so only commits are compared then.
+fn start_counting(
+    folder: &Path,
+    off: &FiltersOff,
+    since: Since<'_>,
+    head: &str,
+) -> Result<child::Running<'static>, Outcome> {
+    let compare =
+        ["diff", "--raw", "--numstat", "-z", "--relative", NEARLY_EQUAL, "--ignore-submodules=dirty"];
+    let end: &[&str] = if off.has_filters { &["HEAD", "--"] } else { &["--"] };
+    let question = [&compare[..], &[since.compared_tree(head)], end].concat();
+    child::start(off.asking(folder, &question), child::Terms::within(super::DEADLINE))
+}
+
+/// Takes the counts of each file. `has_filters` means that uncommitted changes are not in them.
+fn take_counts(output: &str, has_filters: bool, files: &mut [ChangedFile]) {
+    let counted = parse_counts(output);
+    for file in files {
+        let known = counted.iter().find(|known| known.path == file.path);
+        if known.is_some_and(|known| known.is_submodule) {
+            (file.change, file.hunks) = (SUBMODULE.to_owned(), Vec::new());
+        } else if file.change != UNTRACKED && (file.is_committed || !has_filters) {
+            // A tracked file that is not in the comparison is as it was at the beginning, or was never there then.
+            let is_as_before = known.is_none() && !file.is_gone;
+            file.counts =
+                known.and_then(|known| known.counts).or_else(|| is_as_before.then(LineCounts::default));
+        }
+    }
+}
+
+/// A file of a comparison.
+#[derive(Debug, PartialEq, Eq)]
+struct CountedFile {
+    path: String,
+    /// None for what git does not take for text.
+    counts: Option<LineCounts>,
+    is_submodule: bool,
+}
+
+/// Reads the output of `diff --raw --numstat -z`: first an entry for each file with its modes, then one with its counts. A renamed
+/// file has its old and its new path in fields of their own.
+fn parse_counts(output: &str) -> Vec<CountedFile> {
+    let mut files: Vec<CountedFile> = Vec::new();
+    let mut submodules: Vec<&str> = Vec::new();
+    let mut fields = output.split_terminator('\0');
+    while let Some(field) = fields.next() {
+        if let Some(raw) = field.strip_prefix(':') {
+            let is_renamed = raw.rsplit(' ').next().is_some_and(|status| status.starts_with(['R', 'C']));
+            let path = if is_renamed { fields.nth(1) } else { fields.next() };
+            let is_submodule = raw.split(' ').take(2).any(|mode| mode == "160000");
+            submodules.extend(path.filter(|_| is_submodule));
+            continue;
+        }
+        let mut parts = field.splitn(3, '\t');
+        let (Some(added), Some(removed), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        let Some(path) = (if path.is_empty() { fields.nth(1) } else { Some(path) }) else { break };
+        let counts = added.parse().ok().zip(removed.parse().ok());
+        files.push(CountedFile {
+            path: path.to_owned(),
+            counts: counts.map(|(added, removed)| LineCounts { added, removed }),
+            is_submodule: submodules.contains(&path),
+        });
+    }
+    files
+}
+
 /// Starts the line of a commit: no line of a patch begins with it.
 const COMMIT_MARK: char = '\u{1e}';
 const COMMIT_FORM: &str = "--format=%x1e%H%x1f%ct%x1f%s";
 
 fn range(since: Since<'_>) -> Option<String> {
     match since {
-        Since::Commit(base) => Some(format!("{base}..HEAD")),
+        Since::Commit(base) | Since::Rewritten(base) => Some(format!("{base}..HEAD")),
         Since::Beginning => Some("HEAD".to_owned()),
         Since::Head => None,
     }
@@ -288,9 +399,15 @@ fn log(folder: &Path, range: &str, more: &[&str]) -> Outcome {
     git(folder, &[&first[..], &PLAIN[..], more].concat())
 }
 
-/// What was committed, the newest change of each file first. What git does not know any more (a commit that a reset has
-/// taken away) is not asked about.
-fn add_commits(folder: &Path, since: Since<'_>, head: &str, except: &[String], work: &mut Work) {
+/// Adds what was committed, the newest change of each file first. A commit that git does not know anymore gives nothing.
+fn add_commits(
+    folder: &Path,
+    off: &FiltersOff,
+    since: Since<'_>,
+    head: &str,
+    except: &[String],
+    work: &mut Work,
+) {
     if since.is_commit(head) {
         return;
     }
@@ -301,15 +418,20 @@ fn add_commits(folder: &Path, since: Since<'_>, head: &str, except: &[String], w
     }
     let output = String::from_utf8_lossy(&outcome.stdout).into_owned();
     let mut taken_over: Vec<String> = Vec::new();
+    let mut by_others: Vec<String> = Vec::new();
     for commit in output.split(COMMIT_MARK).skip(1) {
         let (head, patch) = commit.split_once('\n').unwrap_or((commit, ""));
         let mut fields = head.splitn(3, '\u{1f}');
         let id = fields.next().unwrap_or_default().to_owned();
         if except.contains(&id) {
+            by_others.extend(parse_patches(patch).into_iter().map(|file| file.path));
             continue;
         }
         let subject = plimsoll_domain::text::clip(fields.nth(1).unwrap_or_default(), 80);
         work.commits.push(CommitRef { id, subject });
+        if matches!(since, Since::Rewritten(_)) {
+            continue;
+        }
         for mut file in parse_patches(patch) {
             let is_known = work.files.iter().any(|known| known.path == file.path);
             // Newest first: a file that a later commit renamed is in the list under its new name already.
@@ -321,6 +443,30 @@ fn add_commits(folder: &Path, since: Since<'_>, head: &str, except: &[String], w
                 file.is_committed = true;
                 work.files.push(file);
             }
+        }
+    }
+    if let Since::Rewritten(base) = since {
+        add_differing_files(folder, off, base, work);
+    }
+    for file in &mut work.files {
+        file.is_also_by_others = by_others.contains(&file.path);
+    }
+}
+
+/// Adds the committed files that differ from a commit which HEAD no longer contains. The patches of single commits do not tell
+/// them: an amended commit has the lines of the one that it replaced, too.
+fn add_differing_files(folder: &Path, off: &FiltersOff, base: &CommitId, work: &mut Work) {
+    let question =
+        [&["diff"], &PLAIN[..], &[NEARLY_EQUAL, "--ignore-submodules=dirty", base.as_str(), "HEAD", "--"]]
+            .concat();
+    let limit = TimeLimit::within(super::DEADLINE);
+    let diff = crate::run(off.asking(folder, &question), limit.left());
+    if diff.timed_out {
+        work.facts.trouble = Some("git diff took too long: committed files may be missing".into());
+    }
+    for file in parse_patches(&String::from_utf8_lossy(&diff.stdout)) {
+        if !work.files.iter().any(|known| known.path == file.path) {
+            work.files.push(ChangedFile { is_committed: true, ..file });
         }
     }
 }
@@ -370,6 +516,7 @@ fn header(line: &str, facts: &mut GitFacts) {
 const MODIFIED: &str = "modified";
 const UNTRACKED: &str = "new, untracked";
 const DELETED: &str = "deleted";
+const SUBMODULE: &str = "submodule at another commit";
 
 fn changed(entry: &str) -> &'static str {
     let letters = entry.get(..2).unwrap_or_default();
@@ -395,9 +542,9 @@ fn parse_patches(patch: &str) -> Vec<ChangedFile> {
     let mut files: Vec<ChangedFile> = Vec::new();
     let mut in_header = false;
     for line in patch.lines() {
-        if line.starts_with("diff --git ") {
+        if let Some(paths) = line.strip_prefix("diff --git ") {
             in_header = true;
-            files.push(file("", "modified"));
+            files.push(file(path_of_header(paths).unwrap_or_default(), "modified"));
             continue;
         }
         let Some(file) = files.last_mut() else { continue };
@@ -415,6 +562,15 @@ fn parse_patches(patch: &str) -> Vec<ChangedFile> {
     }
     files.retain(|file| !file.path.is_empty());
     files
+}
+
+/// Returns the path in `a/PATH b/PATH`. A binary file, an empty one and a changed mode have no other line that names it; where the
+/// two differ, later lines of the header do.
+fn path_of_header(paths: &str) -> Option<&str> {
+    let (old, new) = paths.split_at_checked(paths.len() / 2)?;
+    let old = old.trim_matches('"').strip_prefix("a/")?;
+    let new = new.strip_prefix(' ')?.trim_matches('"').strip_prefix("b/")?;
+    (old == new).then_some(new)
 }
 
 fn header_line(line: &str, file: &mut ChangedFile) {

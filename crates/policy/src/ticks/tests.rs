@@ -240,3 +240,43 @@ fn what_is_known_of_a_command_stays_until_it_has_run_again_and_come_to_its_end()
     note(&mut state, &evidence(PLAN, &[("make", true)]).verify);
     assert!(state.outcomes.verify_failing.is_empty());
 }
+
+#[test]
+fn how_each_command_ended_last_is_recorded_with_the_commit_that_it_ran_on() {
+    let mut state = state();
+    let tree =
+        |commit: &str, has_uncommitted| VerifiedTree { commit: Some(commit.to_owned()), has_uncommitted };
+    record_verify_runs(
+        &mut state,
+        &evidence(PLAN, &[("make", true), ("lint", false)]).verify,
+        &tree("a", false),
+    );
+    state.iteration = 4;
+    let mut later = evidence(PLAN, &[("make", false), ("lint", true), ("dropped", true)]).verify;
+    later[1].is_undecided = true;
+    record_verify_runs(&mut state, &later, &tree("b", true));
+    let known = |state: &RunState| -> Vec<_> {
+        let runs = state.outcomes.verify_runs.iter();
+        runs.map(|run| {
+            (
+                run.command.clone(),
+                run.passed,
+                run.iteration,
+                run.commit.clone().unwrap_or_default(),
+                run.has_uncommitted,
+            )
+        })
+        .collect()
+    };
+    let run = |command: &str, passed, iteration, commit: &str, dirty| {
+        (command.to_owned(), passed, iteration, commit.to_owned(), dirty)
+    };
+    let expected = [
+        run("lint", false, 3, "a", false),
+        run("make", false, 4, "b", true),
+        run("dropped", true, 4, "b", true),
+    ];
+    assert_eq!(known(&state), expected, "a command that was cut off keeps what is known of it");
+    record_verify_runs(&mut state, &[], &VerifiedTree::default());
+    assert_eq!(known(&state), expected[..2], "one that the run does not have is forgotten");
+}

@@ -6,9 +6,9 @@ use crate::foreign::may_be_sent;
 use crate::seeds::texts;
 use plimsoll_domain::SessionId;
 use plimsoll_domain::handoff::{
-    CommandFact, GitFacts, Handoff, HandoffSummary, Notes, OrdinarySession, RunFacts,
+    CommandFact, GitFacts, Handoff, HandoffSummary, Notes, OrdinarySession, RunFacts, VerifyFact,
 };
-use plimsoll_domain::state::FileInProgress;
+use plimsoll_domain::state::{Check, FileInProgress, ItemWork, VerifyRun};
 
 pub(super) const TARGET: Target = Target { name: "handoff", body, seeds, inputs: 5_000 };
 
@@ -56,7 +56,9 @@ fn body(bytes: &[u8]) {
     );
     assert_eq!(Notes::parse(&renewed), Notes::parse(&owned));
     // The one of an ordinary session has its user's words, and no label that says nothing.
-    let ordinary = Handoff { ordinary: Some(ordinary(&mut draw)), ..second };
+    let session = ordinary(&mut draw);
+    let plan = draw.flag().then(|| "fix_plan.md".to_owned());
+    let ordinary = Handoff { ordinary: Some(session), plan, ..second };
     let document = ordinary.document(&notes, limit);
     may_be_sent(&document);
     assert_eq!(Notes::parse(&document), notes, "{document}");
@@ -67,6 +69,17 @@ fn body(bytes: &[u8]) {
     assert!(!own.lines().any(is_bare), "{document}");
     assert_eq!(Notes::parse(&ordinary.renewed(&Notes::default(), &document, limit)), notes);
     let _ = (HandoffSummary::parse(&message), ordinary.renewed(&notes, &message, limit));
+    // A run's handoff with the checks that are known, drawn last so that the seeds still mean what they meant.
+    let checked = Handoff {
+        plan: draw.some(Draw::text),
+        verify: draw.list(2, verify_fact),
+        work: ItemWork { checks: draw.list(2, check), ..ItemWork::default() },
+        ..first.clone()
+    };
+    let document = checked.document(&notes, limit);
+    may_be_sent(&document);
+    assert_eq!(Notes::parse(&document), notes, "{document}");
+    assert_eq!(Notes::parse(&checked.renewed(&Notes::default(), &document, limit)), notes);
     // Anybody's file, read as a handoff.
     let _ = (Notes::parse(&message), first.refresh(&message, limit), notes.replace(&message));
 }
@@ -76,7 +89,26 @@ fn ordinary(draw: &mut Draw<'_>) -> OrdinarySession {
         first_request: draw.some(Draw::text),
         last_requests: draw
             .list(3, |draw| draw.one_of(&[HEADING, "- Summary: a", "words\n## What the user asked for"])),
-        has_task_list: draw.flag(),
+    }
+}
+
+fn verify_fact(draw: &mut Draw<'_>) -> VerifyFact {
+    let run = |draw: &mut Draw<'_>| VerifyRun {
+        command: draw.text(),
+        passed: draw.flag(),
+        iteration: u32::from(draw.byte()),
+        commit: draw.some(Draw::text),
+        has_uncommitted: draw.flag(),
+    };
+    VerifyFact { command: draw.text(), last: draw.some(run) }
+}
+
+fn check(draw: &mut Draw<'_>) -> Check {
+    Check {
+        command: draw.text(),
+        passed: draw.flag(),
+        failures: draw.list(2, Draw::text),
+        is_before_edit: draw.flag(),
     }
 }
 

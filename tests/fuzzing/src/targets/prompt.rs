@@ -8,7 +8,7 @@ use plimsoll_domain::item_notes::ItemNotes;
 use plimsoll_domain::promise;
 use plimsoll_domain::prompt::{BEGIN, END, Surroundings, assemble, block, task_text};
 use plimsoll_domain::question::Question;
-use plimsoll_domain::resume::{NOT_TAKEN_OVER, Staleness, TAKEN_OVER, section};
+use plimsoll_domain::resume::{NOT_TAKEN_OVER, Staleness, TAKEN_OVER, first_step, section};
 use plimsoll_domain::review::ItemPoints;
 use plimsoll_domain::state::{AtStart, Items, Outcomes, RunOptions};
 use plimsoll_domain::state::{Check, Checkpoint, CommitRef, FileInProgress, ItemWork};
@@ -50,7 +50,7 @@ fn body(bytes: &[u8]) {
     assert_eq!(task_text(&assemble(&other, task_text(&file).unwrap_or_default())), Ok(task), "and again");
     if let Some((checkpoint, since)) = &around.resume {
         let text = section(checkpoint, since, &state.nonce);
-        assert_eq!(text.contains("\nDo not start over. "), checkpoint.item_work.is_begun, "{text}");
+        assert_eq!(first_step(checkpoint, since).is_some(), checkpoint.item_work.is_begun, "{text}");
         // What is quoted stands on a line of its own only behind a label, a bar or a dash.
         let headings = text.lines().filter(|line| line.starts_with('#')).count();
         assert_eq!(headings, 1, "{text}");
@@ -163,6 +163,7 @@ fn checkpoint(draw: &mut Draw<'_>) -> Checkpoint {
             lines: draw.text(),
             description: draw.text(),
             digest: draw.some(Draw::text),
+            ..FileInProgress::default()
         }),
         head: draw.some(Draw::text),
         item_work: ItemWork {
@@ -179,7 +180,9 @@ fn checkpoint(draw: &mut Draw<'_>) -> Checkpoint {
                 command: draw.text(),
                 passed: draw.flag(),
                 failures: draw.list(2, Draw::text),
+                ..Check::default()
             }),
+            ..ItemWork::default()
         },
         ..Checkpoint::default()
     }

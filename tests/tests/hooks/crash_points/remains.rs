@@ -18,9 +18,10 @@ pub fn faults(stage: &Stage, mended: bool) -> Vec<String> {
             // The line that is being written when a program dies is whole or not there.
             Some("jsonl") => text.lines().all(is_json) && (text.is_empty() || text.ends_with('\n')),
             Some("md") if name.contains("/handoffs/") => {
-                // A run's ends with the notes, an ordinary session's with how to continue.
-                let has_end = text.contains("Next step:") || text.ends_with("before you build on it.\n");
-                text.starts_with("# ") && has_end
+                // The last section but the notes says what to do next, or how to continue an ordinary session.
+                let has_end =
+                    text.contains("\n## What to do next\n\n") || text.contains("before you build on it.\n");
+                text.starts_with("# ") && has_end && text.ends_with('\n')
             }
             _ => true,
         };

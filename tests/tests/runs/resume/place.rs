@@ -154,7 +154,8 @@ fn outside_git_no_line_is_invented() {
     let session = vec![full(sed("45,90", OAUTH)), said("the callback is checked", "70%", "the rest of it")];
     let told = next_is_told(&mut world, vec![session]);
     assert_eq!(told.stands_at(), None, "{}", told.block);
-    for words in ["line 1", "line unknown", "..HEAD", "git diff"] {
+    told.has("Its work is in the files below; there is no commit to compare them with.");
+    for words in ["No file has been changed", "line 1", "line unknown", "..HEAD", "git diff"] {
         told.has_not(words);
     }
     for row in told.rows() {

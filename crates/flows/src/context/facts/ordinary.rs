@@ -2,6 +2,7 @@
 
 use plimsoll_domain::TodoList;
 use plimsoll_domain::handoff::{Handoff, OrdinarySession};
+use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_protocol::client_tasks::{ClientTask, TaskState};
 use plimsoll_store::tail::{self, Conversation};
 use std::path::Path;
@@ -21,14 +22,13 @@ pub(super) fn with_conversation(
     let ordinary = OrdinarySession {
         first_request: first_request.as_deref().map(plimsoll_secrets::without),
         last_requests: last_requests.iter().map(|request| plimsoll_secrets::without(request)).collect(),
-        has_task_list: !tasks.is_empty(),
     };
-    let (done, open) = if tasks.is_empty() {
-        (Vec::new(), plan.map(TodoList::open).unwrap_or_default())
-    } else {
-        lists(&tasks)
+    let plan = plan.filter(|_| tasks.is_empty());
+    let (done, open) = match plan {
+        Some(plan) => (Vec::new(), plan.open()),
+        None => lists(&tasks),
     };
-    Handoff { ordinary: Some(ordinary), done, open, ..facts }
+    Handoff { ordinary: Some(ordinary), done, open, plan: plan.map(|_| DEFAULT_PLAN.to_owned()), ..facts }
 }
 
 /// What is done, and what is open: first what is in progress.

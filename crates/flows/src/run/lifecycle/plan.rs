@@ -5,7 +5,7 @@ use crate::install::git_exclude::exclude_run_files;
 use crate::memory;
 use crate::run::{backup, evidence, prompt, questions};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, Planned};
-use plimsoll_domain::state::{IterationRecord, Phase, WorktreeFingerprint};
+use plimsoll_domain::state::{ItemStart, IterationRecord, Phase, WorktreeFingerprint};
 use plimsoll_domain::{RunId, RunState, SessionId, TodoList, Verdict};
 use plimsoll_policy::{resume, review};
 use plimsoll_store::state_file::{self, Seen};
@@ -78,6 +78,7 @@ fn begin_iteration(
     state.session_id = session_id;
     // What an iteration did before it met a limit is its own work when it is planned again.
     let before = std::mem::take(&mut state.iteration_record);
+    let item_start = start_of_item(state, &before, resuming, again);
     let (done_before, reckoned, footing) = match before.footing {
         Some(footing) if again => (before.done_before, before.reckoned, footing),
         _ => (state.items.completed_items.clone(), Vec::new(), footing),
@@ -85,6 +86,7 @@ fn begin_iteration(
     state.iteration_record = IterationRecord {
         iteration: state.iteration,
         phase: Phase::Planned,
+        item_start,
         resuming,
         item: state.item_in_hand().cloned(),
         done_before,
@@ -95,6 +97,32 @@ fn begin_iteration(
     };
     let head = state.iteration_record.footing.as_ref().and_then(|footing| footing.head.clone());
     review::begin(state, head.as_deref());
+}
+
+/// Returns where the work on the next session's item began, if an earlier session worked on it: the checkpoint that is resumed says
+/// so. A session whose tick was taken back has mostly left none, and its work counts all the same.
+fn start_of_item(
+    state: &RunState,
+    before: &IterationRecord,
+    resuming: bool,
+    again: bool,
+) -> Option<ItemStart> {
+    let item = state.item_in_hand()?;
+    let checkpoint = Some(&state.context_checkpoint).filter(|known| resuming && known.is_half_done(item));
+    let work = checkpoint.map(|known| &known.item_work).filter(|work| work.began_at.is_some());
+    let resumed = work.map(|work| ItemStart { base: work.base.clone(), at: work.began_at.clone() });
+    let is_reopened = state
+        .outcomes
+        .taken_back
+        .as_ref()
+        .is_some_and(|taken| taken.iteration == before.iteration && taken.items.contains(item));
+    let is_same = before.item.as_ref() == Some(item) && (again || is_reopened);
+    let known_before = || before.item_start.clone().filter(|_| is_same);
+    let by_reopened = || {
+        let base = before.footing.as_ref().and_then(|footing| footing.head.clone());
+        (is_same && is_reopened).then(|| ItemStart { base, at: before.started_at.clone() })
+    };
+    resumed.or_else(known_before).or_else(by_reopened)
 }
 
 /// True for an iteration that was planned and never ran, and for one that only met a limit.

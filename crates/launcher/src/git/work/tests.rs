@@ -1,5 +1,6 @@
 use super::*;
 use crate::git::head;
+use plimsoll_domain::state::BaseRelation;
 use std::time::Duration;
 
 fn sh(folder: &Path, line: &str) {
@@ -160,4 +161,122 @@ fn ranges_that_touch_are_one_and_many_are_shortened() {
     assert_eq!(join(&many, Some((141, 141))), format!("…, {last}"));
     assert_eq!(join(&many, Some((21, 21))), format!("…, 21, …, {last}"));
     assert_eq!(join(&many, Some((71, 71))), format!("…, 71, {last}"));
+}
+
+fn counted(work: &Work) -> Vec<(&str, Option<(u64, u64)>)> {
+    let counts = |file: &ChangedFile| file.counts.map(|counts| (counts.added, counts.removed));
+    let mut rows: Vec<_> = work.files.iter().map(|file| (file.path.as_str(), counts(file))).collect();
+    rows.sort_unstable();
+    rows
+}
+
+#[test]
+fn a_file_is_counted_over_all_of_the_work_and_not_over_its_newest_change() {
+    let folder = repository();
+    sh(
+        folder.path(),
+        "seq 10 > a; seq 10 > b; seq 10 > gone; seq 10 > reverted; seq 100 > old; printf '\\0' > image; git add -A; git commit -qm first",
+    );
+    let start = head(folder.path()).unwrap();
+    sh(
+        folder.path(),
+        "sed -i 1,3d a; echo x >> reverted; git mv old 'new name'; echo 1 >> 'new name'; printf '\\0\\1' > image; git add -A; git commit -qm one; \
+         seq 3 >> a; sed -i '$d' reverted; seq 5 > made; git add -A; git commit -qm two; \
+         sed -i 1d a; echo 1 >> b; rm gone; echo 1 >> made; seq 4 > untracked",
+    );
+    let work = work(folder.path(), Since::Commit(&start), &[]).unwrap();
+    let expected = [
+        ("a", Some((3, 4))),
+        ("b", Some((1, 0))),
+        ("gone", Some((0, 10))),
+        ("image", None),
+        ("made", Some((6, 0))),
+        ("new name", Some((1, 0))),
+        ("reverted", Some((0, 0))),
+        // Whoever asks counts the lines of the file itself.
+        ("untracked", None),
+    ];
+    assert_eq!(counted(&work), expected);
+}
+
+#[test]
+fn after_an_amended_or_rebased_base_only_what_differs_from_it_is_work() {
+    for (rewrite, expected) in [
+        ("echo 1 >> a; git commit -qa --amend -m again", vec![("a", Some((1, 0)))]),
+        (
+            "echo 1 >> a; git commit -qam work; git rebase -q --onto HEAD~2 HEAD~1 2>/dev/null",
+            vec![("a", Some((1, 0))), ("b", Some((0, 4)))],
+        ),
+        ("git reset -q --hard HEAD~1; echo 1 >> a", vec![("a", Some((1, 0))), ("b", Some((0, 4)))]),
+    ] {
+        let folder = repository();
+        sh(
+            folder.path(),
+            "seq 10 > a; seq 3 > b; git add -A; git commit -qm first; seq 7 > b; git commit -qam base",
+        );
+        let base = head(folder.path()).unwrap();
+        sh(folder.path(), rewrite);
+        assert_eq!(crate::git::base_relation(folder.path(), &base), BaseRelation::Rewritten, "{rewrite}");
+        let work = work(folder.path(), Since::Rewritten(&base), &[]).unwrap();
+        assert_eq!(counted(&work), expected, "{rewrite}");
+    }
+}
+
+#[test]
+fn a_base_is_an_ancestor_rewritten_or_missing() {
+    let folder = repository();
+    sh(folder.path(), "echo 1 > a; git add -A; git commit -qm first");
+    let first = head(folder.path()).unwrap();
+    assert_eq!(crate::git::base_relation(folder.path(), &first), BaseRelation::Ancestor);
+    sh(folder.path(), "echo 2 > a; git commit -qam second");
+    assert_eq!(crate::git::base_relation(folder.path(), &first), BaseRelation::Ancestor);
+    sh(folder.path(), "git commit -q --amend -m other; git checkout -q --orphan new; git commit -qm new");
+    assert_eq!(crate::git::base_relation(folder.path(), &first), BaseRelation::Rewritten);
+    let unknown = CommitId::parse("0000000000000000000000000000000000000001").unwrap();
+    assert_eq!(crate::git::base_relation(folder.path(), &unknown), BaseRelation::Missing);
+}
+
+#[test]
+fn work_since_before_the_first_commit_is_counted_too_and_commits_by_others_are_marked() {
+    let folder = repository();
+    sh(folder.path(), "seq 4 > a; git add -A; git commit -qm one; echo 5 >> a");
+    let all = work(folder.path(), Since::Beginning, &[]).unwrap();
+    assert_eq!(counted(&all), [("a", Some((5, 0)))]);
+    let start = head(folder.path()).unwrap();
+    sh(folder.path(), "git commit -qam own; echo 6 >> a; echo 1 > theirs; git add -A; git commit -qm others");
+    let others = head(folder.path()).unwrap().to_string();
+    let own = work(folder.path(), Since::Commit(&start), &[others]).unwrap();
+    assert_eq!(counted(&own), [("a", Some((2, 0)))]);
+    assert!(own.files[0].is_also_by_others);
+}
+
+#[test]
+fn a_submodule_has_no_lines_and_a_filtered_file_no_count_that_would_be_wrong() {
+    let folder = repository();
+    sh(
+        folder.path(),
+        "git init -q -b main sub && cd sub && git config user.email a@b && git config user.name n && echo 1 > x && git add x && \
+         git commit -qm x && cd .. && git -c advice.addEmbeddedRepo=false add sub && git commit -qm first && cd sub && git commit -q --allow-empty -m y",
+    );
+    let start = head(folder.path()).unwrap();
+    let uncommitted = work(folder.path(), Since::Head, &[]).unwrap();
+    sh(folder.path(), "git commit -qam second");
+    let committed = work(folder.path(), Since::Commit(&start), &[]).unwrap();
+    for found in [uncommitted, committed] {
+        assert_eq!(counted(&found), [("sub", None)]);
+        assert!(found.files[0].hunks.is_empty() && found.files[0].change == SUBMODULE, "{found:?}");
+    }
+    let folder = repository();
+    sh(
+        folder.path(),
+        "git config filter.up.clean 'tr a-z A-Z'; git config filter.up.smudge 'tr A-Z a-z'; echo '*.up filter=up' > .gitattributes; \
+         printf 'a\\nb\\n' > x.up; git add -A; git commit -qm first",
+    );
+    let start = head(folder.path()).unwrap();
+    sh(
+        folder.path(),
+        "echo c >> x.up; git commit -qam second; echo 1 > plain; git add plain; git commit -qm third; echo d >> x.up",
+    );
+    let found = work(folder.path(), Since::Commit(&start), &[]).unwrap();
+    assert_eq!(counted(&found), [("plain", Some((1, 0))), ("x.up", None)]);
 }
