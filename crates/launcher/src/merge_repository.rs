@@ -215,16 +215,29 @@ impl MergeRepository {
             .map_err(|error| WorktreeError::Refused { what: "rev-parse", why: error.to_string() })
     }
 
-    /// Gives a commit another message, and the branch's end with it; returns the new end. The tree stays the same.
+    /// Gives a commit another message, and the branch's end with it; returns the new end. The tree stays the same, whatever a
+    /// verify command has staged.
     pub fn reword(&self, end: &CommitId, message: &str) -> Result<CommitId, WorktreeError> {
         if self.head()? != *end {
             self.check_out(end)?;
         }
-        self.run(
+        let arguments = [
             "commit",
-            &["commit", "--quiet", "--amend", "--allow-empty", "--cleanup=whitespace", "-m", message],
-        )?;
-        self.head()
+            "--quiet",
+            "--amend",
+            "--only",
+            "--allow-empty",
+            "--cleanup=whitespace",
+            "-m",
+            message,
+        ];
+        self.run("commit", &arguments)?;
+        let reworded = self.head()?;
+        if self.tree(&reworded)? != self.tree(end)? {
+            let why = format!("the commit {reworded} has other files than {end}");
+            return Err(WorktreeError::Refused { what: "commit", why });
+        }
+        Ok(reworded)
     }
 
     /// Whether a commit is another one, or among those before it. A commit that is not there is not.

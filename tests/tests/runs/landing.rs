@@ -44,6 +44,25 @@ fn a_replaced_object_is_verified_as_a_clone_has_it() {
     }
 }
 
+/// Code of an item that a verify command executes can use git where everything is merged.
+#[test]
+fn what_a_verify_command_stages_does_not_land() {
+    let mut world = world("# Plan\n\n- [ ] Item 1\n");
+    let stage = "blob=$(echo EVIL | git hash-object -w --stdin) && git update-index --add --cacheinfo 100644,$blob,README.md";
+    let line = format!("printf '%s\\n' '{stage}' > check.sh && mkdir -p done && echo 1 > done/1.txt");
+    let _model = start(&mut world, move |turn| does(turn, &line));
+    let finished = run(&world, &["2", "--verify", "test ! -e check.sh || sh check.sh", "--verify", "true"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(stored(&world, "check.sh").contains("update-index"), "{finished:?}");
+    assert!(!stored(&world, "README.md").contains("EVIL"), "{finished:?}");
+    let commit = target(&world);
+    let (tree, message) = (
+        world.git(&["rev-parse", &format!("{commit}^{{tree}}")]),
+        world.git(&["log", "-1", "--format=%B", &commit]),
+    );
+    assert!(message.contains(&format!("Plimsoll-Verified: {tree} ")), "{message}");
+}
+
 #[test]
 fn attributes_beside_the_commit_merge_nothing_without_a_conflict() {
     let mut world = world(TWO);
