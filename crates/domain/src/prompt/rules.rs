@@ -17,7 +17,7 @@ fn note_below(file: &str) -> String {
 
 /// What nobody wrote down is lost only to a session that guesses: the turn log has what earlier sessions read and said.
 fn look_up(state: &RunState) -> String {
-    let earlier = if state.iteration > 1 {
+    let earlier = if state.iteration > 1 || state.is_iteration_repeated() {
         ", or search what earlier sessions read and said with `plimsoll turns grep PATTERN`"
     } else {
         ""

@@ -215,9 +215,15 @@ fn a_session_that_repeats_an_interrupted_iteration_is_told_so() {
         (vec![entry(1, "completed"), entry(2, "")], false),
         (vec![entry(1, "completed"), entry(2, "overloaded")], true),
     ] {
-        let text = block(&RunState { context_history: history, ..planned.clone() }, &Surroundings::default());
+        let text = block(
+            &RunState { context_history: history.clone(), ..planned.clone() },
+            &Surroundings::default(),
+        );
         assert!(text.contains("You are session 2 of an unattended run"), "{text}");
         assert_eq!(text.contains("which is started again"), is_repeated, "{text}");
+        let first = RunState { iteration: 1, context_history: history.clone(), ..planned.clone() };
+        let searches = block(&first, &Surroundings::default()).contains("plimsoll turns grep");
+        assert_eq!(searches, history.iter().any(|entry| entry.iteration == 1), "what was read before it");
     }
 }
 
