@@ -271,7 +271,9 @@ pub(crate) fn fault(error: &postgres::Error) -> Fault {
 fn why_unreachable(error: &postgres::Error) -> Option<String> {
     let mut source = error.source();
     while let Some(cause) = source {
-        if let Some(error) = cause.downcast_ref::<io::Error>() {
+        // The client states reasons of its own as such errors, too.
+        let of_system = cause.downcast_ref::<io::Error>().filter(|error| error.raw_os_error().is_some());
+        if let Some(error) = of_system {
             let words = match error.kind() {
                 io::ErrorKind::NotFound => "there is no such socket",
                 io::ErrorKind::ConnectionRefused => "nothing listens there",
