@@ -13,7 +13,7 @@ use crate::ids::{RunId, SessionId};
 use crate::level::Level;
 use crate::resume;
 use crate::state::{BaseRelation, Cause, EarlierNotes, FileInProgress, ItemWork, VerifyRun, short_id};
-use crate::text::{clip, clip_middle, counted, one_line};
+use crate::text::{clip, clip_middle, counted, one_line, one_line_of_code};
 use crate::time::Timestamp;
 use notes::{EMPTY_NOTES, notes_start};
 use plimsoll_protocol::foreign_words::for_model;
@@ -51,13 +51,13 @@ pub struct Handoff {
     pub open: Vec<String>,
     /// The file that has these items, relative to the project. Without one the handoff lists them.
     pub plan: Option<String>,
-    /// What is known of the run's verify commands.
+    /// The run's verify commands, and how each ended last.
     pub verify: Vec<VerifyFact>,
     /// The last commands and what came of them.
     pub commands: Vec<CommandFact>,
     /// The last assistant words.
     pub last_words: Option<String>,
-    /// What an earlier session said of the item: told as long as this one has said nothing.
+    /// An earlier session's notes on the item. They are shown until this session writes its own.
     pub earlier_notes: Option<EarlierNotes>,
     /// The working memory in a few lines; nothing if there is none.
     pub memory: Vec<String>,
@@ -91,7 +91,7 @@ pub struct GitFacts {
     pub work: String,
 }
 
-/// What the run knows of one of its verify commands.
+/// A verify command of the run, and how it ended last.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VerifyFact {
     /// The command line.
@@ -258,7 +258,7 @@ impl Handoff {
         if self.plan.is_some() { String::new() } else { list_section(title, items, lines) }
     }
 
-    /// What the run's verify commands and the session's own checks said last.
+    /// Lists how the run's verify commands and the session's own checks ended last.
     fn checks_section(&self, lines: usize) -> String {
         let most = lines.clamp(1, MOST_CHECKS);
         let verify = self.verify.iter().take(most).map(|fact| self.verify_row(fact));
@@ -409,7 +409,7 @@ const EARLIER_NOTE: usize = 300;
 const MOST_CHECKS: usize = 5;
 
 fn quoted_name(name: &str) -> String {
-    format!("`{}`", clip(&one_line(name).replace('`', "'"), 160))
+    format!("`{}`", one_line_of_code(name, 160))
 }
 
 fn command_row(fact: &CommandFact, is_after_the_session: bool) -> String {
@@ -433,7 +433,7 @@ fn unread_output(fact: &CommandFact, lines: usize) -> String {
     if fact.unread.is_empty() {
         return String::new();
     }
-    let command = clip(&one_line(&fact.command).replace('`', "'"), 80);
+    let command = one_line_of_code(&fact.command, 80);
     let unread = clip_middle(&fact.unread, 60 * lines);
     let quoted: String = unread.lines().map(|line| format!("> {line}\n")).collect();
     format!("\nThe session ended and had not read what `{command}` printed:\n\n{quoted}")

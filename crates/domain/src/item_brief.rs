@@ -1,7 +1,7 @@
 //! What the run of a single item is told by the run of the whole plan: that it is one of several workers, what its work is
 //! verified with, and why earlier work on the item was sent back.
 
-use crate::text::{clip, clip_middle, one_line};
+use crate::text::{clip_middle, one_line_of_code};
 use serde::{Deserialize, Serialize};
 
 /// The most bytes of a diff or of an output that a brief holds. A session reads the rest in a file.
@@ -76,7 +76,7 @@ impl ReturnedWork {
 
     /// Returns the files in which it conflicts, for a sentence.
     pub fn named_files(&self) -> String {
-        let quoted = |file: &String| format!("`{}`", clip(&one_line(file).replace('`', "'"), MAX_NAME_BYTES));
+        let quoted = |file: &String| format!("`{}`", one_line_of_code(file, MAX_NAME_BYTES));
         let named: Vec<String> = self.files.iter().take(MAX_FILES).map(quoted).collect();
         let rest = self.files.len().saturating_sub(named.len());
         let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };

@@ -5,6 +5,7 @@ mod groups;
 mod stored;
 
 pub use groups::{Announced, CheckpointProgress, EndEvidence, StartFacts, UsageSeen, WriterWaits};
+pub use plimsoll_protocol::client_settings::CompactionWindow;
 
 use crate::forecast::Fill;
 use crate::ids::SessionId;
@@ -70,18 +71,6 @@ pub struct ClientSettings {
 
 fn is_unknown(written: &[u64; 3]) -> bool {
     *written == [0; 3]
-}
-
-/// A window in which the client compacts, by its settings.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CompactionWindow {
-    /// The model for which it holds; none for every model.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// Its size; none for the client's own choice.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<u64>,
 }
 
 /// The commits that a session of a run has made itself.
@@ -314,7 +303,7 @@ mod tests {
     #[test]
     fn a_record_of_an_older_version_is_read_and_loses_nothing() {
         let mut old: Value = serde_json::from_str(OLD).unwrap();
-        // What the settings files say is read again.
+        // The settings files are read again.
         let settings = old["client_settings"].as_object_mut().unwrap();
         assert!(settings.remove("auto_compact_window").is_some());
         let record: SessionRecord = serde_json::from_str(OLD).unwrap();

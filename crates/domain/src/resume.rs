@@ -3,7 +3,7 @@
 
 use crate::claims::{self, Source};
 use crate::state::{BaseRelation, Cause, Check, Checkpoint, CommitRef, FileInProgress, ItemWork, short_id};
-use crate::text::{clip, counted, one_line};
+use crate::text::{clip, counted, one_line, one_line_of_code};
 
 /// How many files are named at most.
 const FILES: usize = 20;
@@ -306,9 +306,9 @@ pub fn checks(checks: &[Check]) -> String {
     checks.join("\n")
 }
 
-/// What one check said last, by whom, and what failed.
+/// Describes how a check ended last, who ran it, and what failed.
 pub fn check(check: &Check, by: &str) -> String {
-    let command = clip(&one_line(&check.command).replace('`', "'"), 160);
+    let command = one_line_of_code(&check.command, 160);
     let outcome = if check.passed { "passed" } else { "FAILED" };
     let before = if check.is_before_edit { ", before its last edit" } else { "" };
     let failures: String =
@@ -372,7 +372,7 @@ fn list(title: &str, lines: &[String]) -> String {
 
 /// A path that the state names, for a text between backticks. An agent can write the state.
 fn path(file: &str) -> String {
-    clip(&one_line(file).replace('`', "'"), ITEM)
+    one_line_of_code(file, ITEM)
 }
 
 fn handoff(checkpoint: &Checkpoint) -> String {

@@ -52,6 +52,11 @@ pub fn one_line(text: &str) -> String {
     }
 }
 
+/// One line of at most `limit` characters that can stand between backticks.
+pub fn one_line_of_code(text: &str, limit: usize) -> String {
+    clip(&one_line(text).replace('`', "'"), limit)
+}
+
 /// True for visible ASCII with single spaces between words: one line already.
 pub(crate) fn is_plain_line(text: &str) -> bool {
     let bytes = text.as_bytes();

@@ -267,7 +267,7 @@ pub(crate) fn fault(error: &postgres::Error) -> Fault {
     }
 }
 
-/// What the system's error of a connection means; none for one that says so itself.
+/// Explains the system's error of a failed connection. Returns none if the error is not the system's.
 fn why_unreachable(error: &postgres::Error) -> Option<String> {
     let mut source = error.source();
     while let Some(cause) = source {

@@ -6,6 +6,7 @@ use plimsoll_domain::level::{AutoCompact, AutoCompactAction, Thresholds};
 use plimsoll_domain::reading::{percent, tokens_shown_as};
 use plimsoll_domain::record::CompactionWindow;
 use plimsoll_domain::settings::{Levels, Margins};
+use plimsoll_protocol::client_environment::LEAST_COMPACTION_WINDOW;
 
 /// What moves the auto-compact threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,8 +39,6 @@ const ANSWER_RESERVE: u64 = 20_000;
 const COMPACT_BELOW: u64 = 13_000;
 /// … and refuses to continue this far below it, with compaction off.
 const REFUSE_BELOW: u64 = 3_000;
-/// The client raises a smaller compaction window to this.
-const LEAST_COMPACT_WINDOW: u64 = 100_000;
 /// L1 comes at least this many points of the window before L2, or the warning would come with the checkpoint …
 const WARNING_LEAD_PERCENT: u64 = 10;
 /// … but no more than this part of the room: a small compaction window in a large one would leave nothing below L1.
@@ -77,7 +76,7 @@ pub fn auto_compact(window: u64, model: Option<&str>, knobs: &CompactionConfig) 
         return AutoCompact { tokens: window, action: AutoCompactAction::Rejected };
     }
     let compact_window =
-        knobs.compact_window.map_or(window, |tokens| tokens.max(LEAST_COMPACT_WINDOW).min(window));
+        knobs.compact_window.map_or(window, |tokens| tokens.max(LEAST_COMPACTION_WINDOW).min(window));
     let effective = compact_window.saturating_sub(reserve);
     let threshold = effective.saturating_sub(COMPACT_BELOW);
     // The client takes the smaller of the two: 99 and 100 change nothing (2.1.329).

@@ -2,7 +2,7 @@
 
 use crate::client_environment::LEAST_COMPACTION_WINDOW;
 use crate::lenient;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The keys of one settings file that move the auto-compact threshold.
@@ -44,11 +44,14 @@ enum Word {
 }
 
 /// A window in which the client compacts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct CompactionWindow {
     /// The model for which it holds; none for every model.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Its size; none for the client's own choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
 }
 

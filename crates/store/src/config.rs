@@ -2,7 +2,7 @@
 
 use crate::layout::below;
 use crate::{Project, StoreError, disk, environment, ledger, sessions};
-use plimsoll_domain::record::{ClientSettings, CompactionWindow};
+use plimsoll_domain::record::ClientSettings;
 use plimsoll_domain::settings::authority::{self, Ignored};
 use plimsoll_domain::{RunId, SessionId, Settings};
 use plimsoll_protocol::client_settings::CompactionKeys;
@@ -242,10 +242,7 @@ fn read_client_settings(files: [Option<PathBuf>; 3], written: [u64; 3]) -> Clien
         let Ok(Some(bytes)) = disk::read(&path) else { continue };
         let keys = CompactionKeys::parse(&bytes);
         found.auto_compact_enabled = found.auto_compact_enabled.or(keys.auto_compact_enabled);
-        let windows = keys.windows().into_iter();
-        found
-            .compaction_windows
-            .extend(windows.map(|window| CompactionWindow { model: window.model, tokens: window.tokens }));
+        found.compaction_windows.extend(keys.windows());
     }
     found
 }

@@ -2,7 +2,7 @@
 //! the next session knows what was wrong with it.
 
 use super::{BLOCKED, Claim, PromiseCode, PromiseWord, claim, line};
-use crate::text::{clip, one_line};
+use crate::text::{clip, one_line, one_line_of_code};
 
 /// A line that was meant as the promise and does not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub fn rival(task: &str, word: &PromiseWord, code: &PromiseCode) -> Option<Strin
         let begin = lower.find(OPEN)?;
         let end = begin + lower[begin..].find(CLOSE)? + CLOSE.len();
         let named = &text[begin..end];
-        (named != ours).then(|| clip(&one_line(named).replace('`', "'"), QUOTED))
+        (named != ours).then(|| one_line_of_code(named, QUOTED))
     })
 }
 
@@ -199,7 +199,7 @@ fn flaws_of_words(parts: &Parts<'_>, word: &str, code: &str) -> (Vec<String>, bo
     if first.is_empty() || first == code {
         flaws.push(format!("the word `{wanted}` was missing"));
     } else if first != wanted {
-        flaws.push(format!("it said `{}` and not `{wanted}`", clip(&one_line(first), 40).replace('`', "'")));
+        flaws.push(format!("it said `{}` and not `{wanted}`", one_line_of_code(first, 40)));
     }
     match inner_words.get(1) {
         _ if first == code => {}

@@ -4,20 +4,20 @@ use super::checks;
 use crate::claims::{self, Source};
 use crate::item_brief::{ItemBrief, ReturnReason, ReturnedWork};
 use crate::state::RunState;
-use crate::text::{clip, one_line};
+use crate::text::one_line_of_code;
 
 /// The most bytes of a command.
 const COMMAND: usize = 400;
 /// Where a worktree has everything that is known of work that was sent back, relative to the project.
 pub const RETURNED_FILE: &str = ".claude/plimsoll/worker/refused.md";
 
-/// What a later session of the same attempt is told: the first one may have brought the commits over.
+/// For a later session of the same attempt, because the first one may have brought the commits over.
 const LOOK_FIRST: &str = "An earlier session of this attempt has begun with that. See in `git log` what is here already, and go on from there.";
 
 /// Returns the section that tells a session that it is one of several workers; nothing in another run.
 pub(super) fn section(state: &RunState) -> String {
     let Some(brief) = &state.options.item_brief else { return String::new() };
-    let plan = clip(&one_line(&brief.plan).replace('`', "'"), COMMAND);
+    let plan = one_line_of_code(&brief.plan, COMMAND);
     let which = match brief.worker_count {
         0 | 1 => "one of several workers".to_owned(),
         count => format!("one of {count} workers"),
@@ -49,10 +49,8 @@ fn failing(brief: &ItemBrief) -> String {
 }
 
 fn quoted(commands: &[String]) -> String {
-    let quoted: Vec<String> = commands
-        .iter()
-        .map(|command| format!("`{}`", clip(&one_line(command).replace('`', "'"), COMMAND)))
-        .collect();
+    let quoted: Vec<String> =
+        commands.iter().map(|command| format!("`{}`", one_line_of_code(command, COMMAND))).collect();
     quoted.join(" and ")
 }
 

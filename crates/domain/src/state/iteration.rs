@@ -89,7 +89,7 @@ pub struct IterationRecord {
     pub reckoned: Vec<MeasuredItem>,
     /// The growth of its session's context that these items were charged with.
     pub measured_growth: MeasuredGrowth,
-    /// Where the work on its item began, if an earlier session worked on it; none if the item begins with this one.
+    /// The start of the work on its item, if an earlier session worked on it; none if the item begins with this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item_start: Option<ItemStart>,
     /// True when its prompt resumes a checkpoint.
@@ -116,7 +116,7 @@ pub struct IterationRecord {
     pub closed: bool,
 }
 
-/// Where the work on an item began.
+/// The start of the work on an item.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ItemStart {

@@ -297,13 +297,13 @@ fn begin_of_item(
     (Start::Head, BaseRelation::Missing)
 }
 
-/// Where the work on the session's item began, as the run noted it when the session was planned.
+/// Returns where the work on the session's item began, as the run noted it when it planned the session.
 fn noted_start<'a>(question: &Question<'a>) -> Option<&'a ItemStart> {
     let record = &question.run?.iteration_record;
     record.item_start.as_ref().filter(|_| own_item(question) == record.item)
 }
 
-/// Where the work on an item began that this session took over from an earlier one.
+/// Returns where the work on an item began that this session took over from an earlier one.
 fn base(question: &Question<'_>) -> Option<Start> {
     let base = match taken_over(question) {
         Some(before) => before.item_work.base.as_ref(),
