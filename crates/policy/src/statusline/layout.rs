@@ -1,7 +1,7 @@
-//! What of a line is shown where it is too long for the terminal: first the bar shrinks, then groups and whole segments go, the
-//! least important first. The load line stays, and what is still too long is cut here: the client would cut it anywhere.
+//! Fits a line into the terminal: first the bar shrinks, then long names are truncated, and groups and whole segments are dropped,
+//! the least important first. The load line stays. A line that is still too long is cut here: the client would cut it anywhere.
 
-use super::segments::{Piece, Tone};
+use super::segments::{CELLS, Piece, Tone};
 use super::{View, theme};
 use plimsoll_domain::statusline::{SegmentKind, StatusLine};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -11,6 +11,8 @@ enum Step {
     Groups(SegmentKind),
     /// The groups that show a field.
     Group(SegmentKind, &'static str),
+    /// Truncate the name to this many columns.
+    Truncate(SegmentKind, usize),
     Segment(SegmentKind),
     /// A limit that is far.
     Calm(SegmentKind),
@@ -22,7 +24,7 @@ enum Step {
 
 /// In this order: what one acts upon goes last, which is the percent, the tokens that are left, a limit that is near, what comes
 /// next, and the run.
-const STEPS: [Step; 29] = [
+const STEPS: [Step; 33] = [
     Step::Bar,
     Step::Group(SegmentKind::Load, "window"),
     Step::Segment(SegmentKind::Version),
@@ -33,10 +35,14 @@ const STEPS: [Step; 29] = [
     Step::Segment(SegmentKind::Cache),
     Step::Calm(SegmentKind::Weekly),
     Step::Calm(SegmentKind::Spend),
+    Step::Truncate(SegmentKind::Directory, 20),
+    Step::Truncate(SegmentKind::Git, 24),
     Step::Groups(SegmentKind::Run),
     Step::Own,
     Step::Segment(SegmentKind::Cost),
     Step::Groups(SegmentKind::Git),
+    Step::Truncate(SegmentKind::Directory, 10),
+    Step::Truncate(SegmentKind::Git, 12),
     Step::Segment(SegmentKind::Directory),
     Step::Groups(SegmentKind::Memory),
     Step::Calm(SegmentKind::FiveHour),
@@ -58,19 +64,49 @@ const STEPS: [Step; 29] = [
 const MARGIN: usize = 4;
 
 /// As much of a line as fits.
-pub(super) fn fit<'a>(mut shown: Vec<Piece<'a>>, view: &View, look: &StatusLine) -> Vec<Piece<'a>> {
-    let Some(room) = view.columns.map(|columns| columns.saturating_sub(MARGIN).max(1)) else { return shown };
-    let width = |shown: &[Piece<'_>]| {
-        let between = theme::room_between(shown.len(), look, view.colour);
-        between + shown.iter().map(|piece| piece.text.width()).sum::<usize>()
+pub(super) fn fit<'a>(pieces: Vec<Piece<'a>>, view: &View, look: &StatusLine) -> Vec<Piece<'a>> {
+    let Some(room) = view.columns.map(|columns| columns.saturating_sub(MARGIN).max(1)) else { return pieces };
+    let width = |pieces: &[Piece<'_>]| {
+        let between = theme::room_between(pieces.len(), look, view.colour);
+        between + pieces.iter().map(|piece| piece.text.width()).sum::<usize>()
     };
+    if width(&pieces) <= room {
+        return pieces;
+    }
+    let mut shown = pieces.clone();
+    let mut steps = Vec::new();
     for step in &STEPS {
-        if width(&shown) <= room {
+        let before = width(&shown);
+        if before <= room {
             break;
         }
-        shown = shown.into_iter().filter_map(|piece| after(step, piece, view)).collect();
+        shown = reduce(shown, step, view);
+        if width(&shown) < before {
+            steps.push(step);
+        }
+    }
+    // A large segment that had to go leaves room for smaller ones that went before it. The most important one comes back first.
+    for place in (0..steps.len()).rev() {
+        let others = steps.iter().enumerate().filter(|(other, _)| *other != place).map(|(_, step)| *step);
+        let fuller = others.fold(pieces.clone(), |pieces, step| reduce(pieces, step, view));
+        if width(&fuller) <= room {
+            shown = fuller;
+            steps.remove(place);
+        }
+    }
+    if steps.iter().any(|step| matches!(step, Step::Bar)) {
+        let free = room.saturating_sub(width(&shown)) as u64;
+        widen_bar(&mut shown, (CELLS / 2 + free).min(CELLS), view);
     }
     cut(shown, room, width)
+}
+
+fn widen_bar(shown: &mut [Piece<'_>], cells: u64, view: &View) {
+    if let Some(load) = shown.iter_mut().find(|piece| piece.kind == Some(SegmentKind::Load))
+        && let Some(wider) = load.clone().with_bar(cells, view)
+    {
+        *load = wider;
+    }
 }
 
 /// What is left is cut: words about ourselves before the load line, and the last before the first. One stays; of the
@@ -92,8 +128,11 @@ fn cut<'a>(mut shown: Vec<Piece<'a>>, room: usize, width: impl Fn(&[Piece<'_>]) 
     shown
 }
 
-/// The longest beginning that is no wider, with `…` behind it.
-fn within(text: &str, columns: usize) -> String {
+/// The text, or its longest beginning with `…` behind it, in so many columns.
+pub(super) fn within(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
     let mut room = columns;
     let fits = |letter: &char| {
         let wide = letter.width().unwrap_or(0);
@@ -111,14 +150,16 @@ fn within(text: &str, columns: usize) -> String {
     }
 }
 
-fn after<'a>(step: &Step, piece: Piece<'a>, view: &View) -> Option<Piece<'a>> {
-    match step {
+fn reduce<'a>(pieces: Vec<Piece<'a>>, step: &Step, view: &View) -> Vec<Piece<'a>> {
+    let reduced = |piece: Piece<'a>| match step {
         Step::Groups(kind) if piece.kind == Some(*kind) => piece.shortened(),
         Step::Group(kind, field) if piece.kind == Some(*kind) => piece.without(field),
+        Step::Truncate(kind, columns) if piece.kind == Some(*kind) => piece.truncated(*columns),
         Step::Segment(kind) if piece.kind == Some(*kind) => None,
         Step::Calm(kind) if piece.kind == Some(*kind) && piece.tone == Tone::Calm => None,
         Step::Own if piece.kind.is_none() => None,
-        Step::Bar if piece.kind == Some(SegmentKind::Load) => piece.narrowed(view),
+        Step::Bar if piece.kind == Some(SegmentKind::Load) => piece.with_bar(CELLS / 2, view),
         _ => Some(piece),
-    }
+    };
+    pieces.into_iter().filter_map(reduced).collect()
 }

@@ -1,7 +1,7 @@
 //! Each segment: its fields, its state, and why it has nothing to show.
 
 use super::Hidden::{self, NotReported, Nothing};
-use super::{CacheView, LimitView, View, level, load};
+use super::{CacheView, LimitView, View, layout, level, load};
 use crate::forecast::FEWEST;
 use plimsoll_domain::level::{Level, Thresholds};
 use plimsoll_domain::memory::Pressure;
@@ -36,7 +36,7 @@ impl Tone {
 }
 
 /// A segment that has something to show.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Piece<'a> {
     pub(super) name: &'a str,
     /// None for one of the user's own.
@@ -80,17 +80,29 @@ impl Piece<'_> {
         (self.kind == Some(SegmentKind::Load) && percent.len() < self.text.len()).then(|| percent.clone())
     }
 
-    /// The load line in half as many cells.
-    pub(super) fn narrowed(mut self, view: &View) -> Option<Self> {
+    /// The load line with a bar of so many cells.
+    pub(super) fn with_bar(mut self, cells: u64, view: &View) -> Option<Self> {
         self.fields.iter_mut().filter(|(name, _)| *name == "bar").for_each(|(_, bar)| {
-            *bar = load::bar(&view.load, CELLS / 2);
+            *bar = load::bar(&view.load, cells);
         });
+        self.written()
+    }
+
+    /// The same with its folder or branch in so many columns: a name keeps its beginning, a path its end.
+    pub(super) fn truncated(mut self, columns: usize) -> Option<Self> {
+        for (field, value) in &mut self.fields {
+            match *field {
+                "name" | "branch" => *value = layout::within(value, columns),
+                "path" => *value = clip_start(value, columns),
+                _ => {}
+            }
+        }
         self.written()
     }
 }
 
 /// Groups that are left out.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Dropped {
     /// Those that show one of these fields.
     With(Vec<&'static str>),
@@ -238,7 +250,7 @@ fn threshold(value: f64, configured: Option<&Segment>, usual: Option<(f64, f64)>
 }
 
 /// As wide as fits beside the rest on 100 columns, one cell for every five percent.
-const CELLS: u64 = 20;
+pub(super) const CELLS: u64 = 20;
 
 /// A threshold on the load line, in tokens.
 type Mark = fn(&Thresholds) -> u64;

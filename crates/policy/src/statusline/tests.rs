@@ -262,12 +262,12 @@ fn a_line_that_is_too_long_leaves_out_the_least_important_first_and_never_the_lo
         ),
         (
             120,
-            "Opus 5.5 │ high │ project │ ⎇ main │ ▕█████░░┆┆┃▏ 43% · 537k left │ ralph 2/50 · 1/3 items │ $0.12 │ v2.1.329",
+            "Opus 5.5 │ high │ project │ ⎇ main │ ▕████████░░░┆░░┆░┃▏ 43% · 537k left │ ralph 2/50 · 1/3 items │ $0.12 │ v2.1.329",
         ),
-        (100, "Opus 5.5 │ project │ ⎇ main │ ▕█████░░┆┆┃▏ 43% · 537k left │ ralph 2/50 · 1/3 items │ $0.12"),
-        (80, "Opus 5.5 │ project │ ⎇ main │ ▕█████░░┆┆┃▏ 43% · 537k left │ ralph 2/50"),
-        (60, "⎇ main │ ▕█████░░┆┆┃▏ 43% · 537k left │ ralph 2/50"),
-        (40, "▕█████░░┆┆┃▏ 43% │ ralph 2/50"),
+        (100, "Opus 5.5 │ project │ ⎇ main │ ▕███████░░░┆░┆░┃▏ 43% · 537k left │ ralph 2/50 · 1/3 items │ $0.12"),
+        (80, "Opus 5.5 │ project │ ⎇ main │ ▕███████░░░┆░┆░┃▏ 43% · 537k left │ ralph 2/50"),
+        (60, "⎇ main │ ▕███████░░░░┆░┆░┃▏ 43% · 537k left │ ralph 2/50"),
+        (40, "high │ ▕█████░░┆┆┃▏ 43% │ ralph 2/50"),
         (20, "▕█████░░┆┆┃▏ 43%"),
         (10, "43%"),
         (5, "…"),
@@ -281,6 +281,33 @@ fn a_line_that_is_too_long_leaves_out_the_least_important_first_and_never_the_lo
 }
 
 #[test]
+fn long_names_are_truncated_before_they_go_and_free_columns_are_used() {
+    let mut view = view(43);
+    view.directory = Some("~/work/a-folder-with-a-rather-long-name".into());
+    view.git = Some(GitView { branch: "feature/a-branch-for-totals".into(), ..GitView::default() });
+    for (columns, line) in [
+        (
+            150,
+            "Opus 5.5 │ a-folder-with-a-rather-long-name │ ⎇ feature/a-branch-for-totals │ ▕████████░░░┆░░┆░┃▏ 43% · 537k left │ ralph 2/50 · 1/3 items │ $0.12",
+        ),
+        (
+            120,
+            "Opus 5.5 │ a-folder-with-a-rat… │ ⎇ feature/a-branch-for-totals │ ▕█████░░┆░┆┃▏ 43% · 537k left │ ralph 2/50 │ $0.12",
+        ),
+        (90, "Opus 5.5 │ a-folder-… │ ⎇ feature/a-b… │ ▕███████░░┆░┆░┃▏ 43% · 537k left │ ralph 2/50"),
+        (72, "⎇ feature/a-b… │ ▕██████░░┆░┆┃▏ 43% · 537k left │ ralph 2/50 │ $0.12"),
+        // The branch was dropped, which leaves room for the model.
+        (56, "Opus 5.5 │ ▕█████░░┆┆┃▏ 43% · 537k left │ ralph 2/50"),
+    ] {
+        view.columns = Some(columns);
+        assert_eq!(render(&view, &StatusLine::default()), line, "{columns}");
+    }
+    let path = look(r#"{"lines": [["directory", "load"]], "segments": {"directory": {"format": "{path}"}}}"#);
+    view.columns = Some(60);
+    assert_eq!(render(&view, &path), "…-a-rather-long-name │ ▕███████░░░┆░┆░┃▏ 43% · 537k left");
+}
+
+#[test]
 fn wide_letters_count_twice() {
     let mut view = view(43);
     view.directory = Some("项目项目项目项目".into());
@@ -288,7 +315,7 @@ fn wide_letters_count_twice() {
     view.columns = Some(26);
     assert_eq!(render(&view, &look), "项目项目项目项目 │ 43%");
     view.columns = Some(25);
-    assert_eq!(render(&view, &look), "43%");
+    assert_eq!(render(&view, &look), "项目项目… │ 43%");
 }
 
 #[test]
@@ -414,10 +441,10 @@ fn what_one_acts_upon_stays_in_80_columns() {
             160,
             "Opus 5.5 │ project │ ⎇ main │ ▕█████████░░░░░┆░░┆░┃▏ 43% 430k/1M · 537k left · ~39 turns │ ralph 2/50 · 1/3 items │ 5h 31% ↻03:00 │ 7d 91% ↻03:00 │ $0.12",
         ),
-        (100, "Opus 5.5 │ ⎇ main │ ▕█████░░┆┆┃▏ 43% · 537k left · ~39 turns │ ralph 2/50 │ 7d 91% ↻03:00"),
-        (80, "▕█████░░┆┆┃▏ 43% · 537k left · ~39 turns │ ralph 2/50 │ 7d 91% ↻03:00"),
-        (60, "▕█████░░┆┆┃▏ 43% · 537k left │ ralph 2/50 │ 7d 91%"),
-        (40, "▕█████░░┆┆┃▏ 43% │ ralph 2/50"),
+        (100, "Opus 5.5 │ ⎇ main │ ▕████████░░░┆░░┆░┃▏ 43% · 537k left · ~39 turns │ ralph 2/50 │ 7d 91% ↻03:00"),
+        (80, "▕████████░░░┆░░┆░┃▏ 43% · 537k left · ~39 turns │ ralph 2/50 │ 7d 91% ↻03:00"),
+        (60, "▕███████░░░░┆░┆░┃▏ 43% · 537k left │ ralph 2/50 │ 7d 91%"),
+        (40, "▕████████░░░┆░░┆░┃▏ 43% │ ralph 2/50"),
     ] {
         view.columns = Some(columns);
         assert_eq!(render(&view, &StatusLine::default()), line, "{columns}");

@@ -162,3 +162,17 @@ fn a_limit_is_shown_until_it_is_reset() {
     let shown = show(&payload);
     assert!(shown.contains("7d 7%") && !shown.contains("5h") && !shown.contains("spend"), "{shown}");
 }
+
+/// The client believed in a window of 200,000 tokens, and a request held more: the percentage it reports is one of that window.
+#[test]
+fn a_percentage_is_shown_of_the_window_that_stands_beside_it() {
+    let world = World::new();
+    let mut payload = payload(&world);
+    for (used, told, shown) in [(150_000, 75, "75% 150k/200k"), (250_000, 100, "25% 250k/1M")] {
+        payload["context_window"] = json!({
+            "context_window_size": 200_000, "used_percentage": told, "current_usage": {"input_tokens": used}
+        });
+        let line = line(&world, &json!({"lines": [["load"]]})).stdin(payload.to_string()).run();
+        assert!(line.expect_success().stdout.contains(shown), "{used}");
+    }
+}

@@ -3,6 +3,7 @@
 use super::{StatusLineInvocation, git};
 use crate::context::measure::{Question, thresholds};
 use plimsoll_domain::log_line::MAIN;
+use plimsoll_domain::reading::WindowSource;
 use plimsoll_domain::record::StatusRecord;
 use plimsoll_domain::statusline::{Segment, SegmentKind};
 use plimsoll_domain::{Status, Timestamp};
@@ -76,7 +77,10 @@ impl StatusLineInvocation<'_> {
         let own = used
             .zip(window.as_ref())
             .and_then(|(used, window)| plimsoll_domain::reading::percent(used, window.tokens));
-        let of_client = window_told.percentage();
+        // More is used than the client's window has: its percentage is one of a window that is not shown.
+        let is_of_shown_window =
+            window.as_ref().is_none_or(|window| window.source != WindowSource::Used);
+        let of_client = window_told.percentage().filter(|_| is_of_shown_window);
         LoadView {
             percent: of_client.map(|percent| percent.round() as u64).or(own.map(|percent| percent.min(100))),
             used,
