@@ -101,6 +101,12 @@ pub fn note(text: impl Display) {
     let _ = write(stderr(), SafeText::page(&format!("{text}\n")).as_str());
 }
 
+/// Says in one line on standard error that there is nothing to show, which is no failure; standard output stays empty.
+pub(crate) fn nothing_to_show(words: impl Display) -> ExitCode {
+    note(words);
+    ExitCode::SUCCESS
+}
+
 /// Asks on standard error, where standard output is for a program.
 pub(crate) fn ask_aside(question: impl Display) {
     let _ = write(stderr(), SafeText::line(&question.to_string()).as_str());

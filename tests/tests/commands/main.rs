@@ -15,6 +15,7 @@ mod install;
 mod json_outputs;
 mod log_why;
 mod mac_scripts;
+mod nothing_to_show;
 mod oldest_git;
 mod report;
 mod settings_schema;

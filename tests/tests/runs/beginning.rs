@@ -75,6 +75,21 @@ fn a_run_begins_in_the_nearest_folder_with_files_of_ours_or_a_plan_and_says_so_f
 }
 
 #[test]
+fn a_plan_that_is_shown_from_a_subfolder_is_named_with_its_project() {
+    let world = World::untouched();
+    world.write("fix_plan.md", ITEMS);
+    world.write("src/dates.txt", "01/07/2026\n");
+    let from = |folder: &str| world.plimsoll(&["plan"]).cwd(&world.path(folder)).run().expect_success();
+    let project = world.project().canonicalize().expect("a project");
+    let words = format!("the project is {}: the nearest folder upwards with the plan", project.display());
+    assert!(from("src").stderr.contains(&words), "{}", from("src").stderr);
+    assert!(!from("").stderr.contains("the project is"), "{}", from("").stderr);
+    world.plimsoll(&["start", "--objective", "Do the plan."]).run().expect_success();
+    let words = format!("the project is {}: ", project.display());
+    assert!(from("src").stderr.contains(&words), "{}", from("src").stderr);
+}
+
+#[test]
 fn neither_the_home_nor_a_folder_outside_of_the_repository_is_taken_by_accident() {
     let world = World::untouched();
     let home = world.home();

@@ -157,7 +157,7 @@ fn where_nothing_has_happened_nothing_is_shown_and_nothing_is_written() {
     let before = world.git(&["status", "--porcelain", "--ignored"]);
     let log = world.plimsoll(&["log"]).run().expect_success();
     assert_eq!(log.stdout, "");
-    assert!(log.stderr.contains("nothing has been written"), "{}", log.stderr);
+    assert!(log.stderr.contains("journal.jsonl is empty"), "{}", log.stderr);
     let status = world.plimsoll(&["status"]).run().expect_success();
     assert!(status.stdout.starts_with("There is no run in "), "{}", status.stdout);
     assert_eq!(world.git(&["status", "--porcelain", "--ignored"]), before);

@@ -1,6 +1,6 @@
 //! `plimsoll answer`: the questions that sessions ask the user, and the answers, which go into the plan.
 
-use crate::console::{fail, say, say_error};
+use crate::console::{fail, nothing_to_show, say, say_error};
 use crate::endings::{RESUME, ending_words};
 use crate::standard_input::{InputError, text_of};
 use crate::value_parsers;
@@ -76,10 +76,20 @@ fn list_or_answer(project: &Project, arguments: &AnswerArguments) -> Result<(), 
     let state = state_file::load(project, None)?.unwrap_or_default();
     let file = state.options.todo_file.clone().unwrap_or_else(|| DEFAULT_PLAN.to_owned());
     let plan = disk::read_text(&project.root().join(&file))?;
-    let plan = plan.ok_or_else(|| AnswerError::NoPlan(one_line(&file)))?;
+    let Some(plan) = plan else {
+        if arguments.number.is_some() {
+            return Err(AnswerError::NoPlan(one_line(&file)));
+        }
+        nothing_to_show(format!("No question is open: there is no plan {}.", one_line(&file)));
+        return Ok(());
+    };
     let open = among(&state, &TodoList::parse(&plan));
     let Some(number) = arguments.number else {
-        say(list(&open, &file));
+        if open.is_empty() {
+            nothing_to_show(format!("No question is open in {}.", one_line(&file)));
+        } else {
+            say(list(&open));
+        }
         return Ok(());
     };
     if let Some(fleet) = state.options.workers.as_ref().and_then(|workers| workers.fleet.clone()) {
@@ -114,10 +124,7 @@ fn list_or_answer(project: &Project, arguments: &AnswerArguments) -> Result<(), 
     Ok(())
 }
 
-fn list(open: &[OpenQuestion], file: &str) -> String {
-    if open.is_empty() {
-        return format!("No question is open in {}.", one_line(file));
-    }
+fn list(open: &[OpenQuestion]) -> String {
     let entry = |(number, open): (usize, &OpenQuestion)| {
         let since = match open.iteration {
             0 => String::new(),

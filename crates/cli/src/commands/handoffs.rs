@@ -28,7 +28,7 @@ pub(crate) fn handoffs(arguments: &HandoffsArguments) -> ExitCode {
     if arguments.json {
         console::json(Value::Array(known.iter().map(|handoff| as_json(&project, handoff)).collect()));
     } else if known.is_empty() {
-        console::say(format!("No handoffs in {}", project.root().display()));
+        return console::nothing_to_show(format!("There are no handoffs in {}.", project.root().display()));
     } else {
         console::say(table(&project, &known, width()));
     }

@@ -10,7 +10,7 @@ mod tell;
 mod verdict;
 mod why;
 
-use crate::console::{has_colours, refused};
+use crate::console::{has_colours, nothing_to_show, refused};
 use crate::value_parsers;
 use clap::Args;
 use journal::Journal;
@@ -63,9 +63,12 @@ Examples:
   plimsoll log --why refused    why a promise was not believed
   plimsoll log --check HEAD     what was proved of a commit";
 
-/// What makes a journal begin.
-pub(crate) const BEGINS: &str =
-    "it begins with a run, or with the first warning or end of a session with our hooks (`plimsoll init`)";
+fn no_events(project: &Project) -> String {
+    format!(
+        "The journal {} is empty: it begins with a run, or with the first warning or end of a session with our hooks (`plimsoll init`).",
+        project.journal().display()
+    )
+}
 
 /// Without a run so many lines are shown.
 const USUAL: usize = 50;
@@ -94,11 +97,7 @@ pub(crate) fn log(arguments: &LogArguments) -> ExitCode {
         crate::console::say_error(&words);
     }
     if shown.is_empty() && read_on {
-        let journal = project.journal();
-        crate::console::say_error(&format!(
-            "nothing has been written to {} yet\nhint: {BEGINS}",
-            journal.display()
-        ));
+        return nothing_to_show(no_events(&project));
     }
     ExitCode::SUCCESS
 }

@@ -3,7 +3,7 @@
 mod page;
 
 use crate::console;
-use crate::console::{fail, refused, say, say_error};
+use crate::console::{fail, refused, say};
 use crate::render;
 use crate::standard_input::text_of;
 use crate::value_parsers;
@@ -167,9 +167,7 @@ fn show(project: &Project, how: &ShowArguments) -> ExitCode {
     if how.json {
         console::json(in_json(&memory));
     } else if memory.is_empty() {
-        say_error(
-            &"nothing has been written to the working memory yet\nhint: the agent does, in sessions after `plimsoll init --memory` and in `plimsoll run --memory`",
-        );
+        return say_empty();
     } else {
         render::page::show(&page::page(&memory), how.markdown);
     }
@@ -200,6 +198,12 @@ fn frame_in_json(frame: &Frame) -> Value {
     })
 }
 
+fn say_empty() -> ExitCode {
+    console::nothing_to_show(
+        "The working memory is empty: the agent writes it after `plimsoll init --memory`, or in `plimsoll run --memory`.",
+    )
+}
+
 fn history(project: &Project, last: usize, as_json: bool) -> ExitCode {
     let changes = match memory::history(project) {
         Ok(changes) => changes,
@@ -208,6 +212,8 @@ fn history(project: &Project, last: usize, as_json: bool) -> ExitCode {
     let newest = &changes[changes.len().saturating_sub(last)..];
     if as_json {
         console::json(json!(newest));
+    } else if changes.is_empty() {
+        return say_empty();
     } else {
         newest.iter().for_each(|change| say(line(change)));
     }

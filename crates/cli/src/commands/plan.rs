@@ -21,6 +21,7 @@ use plimsoll_policy::plan::{Item, Plan, Room, plan};
 use plimsoll_policy::todo_list::{Unfit, unfit_list, words};
 use plimsoll_store::layout::Beginning;
 use plimsoll_store::{Project, config, disk, state_file, tail};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -98,6 +99,12 @@ pub(crate) fn show(arguments: &PlanArguments) -> ExitCode {
     let file = arguments.todo.clone().or_else(of_run).unwrap_or(DEFAULT_PLAN.to_owned());
     let text = match disk::read_text(&project.root().join(&file)) {
         Ok(Some(text)) => text,
+        Ok(None) if arguments.todo.is_none() => {
+            if arguments.json {
+                console::json(Value::Null);
+            }
+            return console::nothing_to_show(no_list(&file));
+        }
         Ok(None) => return fail(no_list(&file), 1),
         Err(error) => return fail(error, 1),
     };
@@ -124,7 +131,9 @@ pub(crate) fn show(arguments: &PlanArguments) -> ExitCode {
 /// The project of the run; without one, where a run would begin.
 fn project_of(arguments: &PlanArguments) -> Project {
     let of_run = Project::of_command();
-    if disk::exists(of_run.state()) { of_run } else { Beginning::find(arguments.todo.as_deref()).known() }
+    let beginning = Beginning::find(arguments.todo.as_deref());
+    beginning.words().iter().for_each(console::say_error);
+    if disk::exists(of_run.state()) { of_run } else { beginning.known() }
 }
 
 /// What is known of a plan.
@@ -213,7 +222,7 @@ fn room(project: &Project, settings: &Settings) -> (Room, bool) {
     (Room { window: thresholds.window, base, l2: thresholds.l2 }, measured.is_none())
 }
 
-fn json(plan: &Plan, room: Room, parked: &[(&str, &str)], shared: Option<&serde_json::Value>) -> String {
+fn json(plan: &Plan, room: Room, parked: &[(&str, &str)], shared: Option<&Value>) -> String {
     // Where nothing fits, no number of sessions is true.
     let known = |sessions: u64| (!room.is_full_at_start()).then_some(sessions);
     // If items with the same words have questions, the first one is shown.

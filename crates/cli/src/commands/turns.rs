@@ -11,7 +11,7 @@ mod stats;
 mod verify;
 mod which;
 
-use crate::console::{fail, refused, say_error};
+use crate::console::{fail, nothing_to_show, refused, say_error};
 use clap::{Args, Subcommand};
 pub(crate) use list::as_json;
 use plimsoll_domain::SessionId;
@@ -92,6 +92,13 @@ pub(crate) fn turns(arguments: &TurnsArguments) -> ExitCode {
         TurnsError::Store(error) => refused(&error),
         error => fail(error, 1),
     })
+}
+
+fn no_turn_recorded(project: &Project) -> ExitCode {
+    nothing_to_show(format!(
+        "No turn has been recorded in {}: install the hooks with `plimsoll init`, or read a transcript with `plimsoll turns sync FILE`.",
+        project.root().display()
+    ))
 }
 
 /// Brings the log up to date before it is read; what cannot be read is reported, and the command continues.

@@ -45,11 +45,11 @@ impl Selection {
     /// The logs that are meant, the one that was written last first.
     pub fn logs(&self, project: &Project) -> Result<Vec<TurnLog>, TurnsError> {
         let mut logs = TurnLog::all(project);
-        if logs.is_empty() {
-            return Err(TurnsError::NoLog(project.root().to_owned()));
-        }
         logs.reverse();
-        let Some(beginning) = &self.session else { return Ok(logs) };
+        let Some(beginning) = &self.session else {
+            let is_recorded = !logs.is_empty();
+            return if is_recorded { Ok(logs) } else { Err(TurnsError::NoLog(project.root().to_owned())) };
+        };
         logs.retain(|log| log.session_id().starts_with(beginning.as_str()));
         if logs.is_empty() { Err(TurnsError::NoSession(beginning.clone())) } else { Ok(logs) }
     }

@@ -3,7 +3,7 @@
 
 use plimsoll_testkit::workspace_root;
 
-const PAGES: [&str; 3] = ["README.md", "docs/start.md", "docs/upgrade.md"];
+const PAGES: [&str; 2] = ["docs/start.md", "docs/upgrade.md"];
 
 /// What stands before the address in a command, and behind it.
 const COMMANDS: [(&str, &str); 2] =
@@ -39,6 +39,15 @@ fn the_pages_name_the_address_that_cargo_toml_has() {
             assert_eq!(text, wanted, "{name}: PLIMSOLL_UPDATE_GOLDEN=1 writes it anew");
         }
     }
+}
+
+/// Its first command works in a clone today; an address that leads nowhere yet would not.
+#[test]
+fn the_readme_names_no_address_that_does_not_exist_and_is_short() {
+    let text = std::fs::read_to_string(workspace_root().join("README.md")).expect("README.md");
+    assert!(!text.contains("example.invalid"));
+    let lines = text.lines().count();
+    assert!(lines <= 120, "{lines} lines");
 }
 
 #[test]

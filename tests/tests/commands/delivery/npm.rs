@@ -1,6 +1,6 @@
 //! The npm packages, installed by npm from what was packed: no network, and of the user's npm nothing.
 //!
-//! Tests commands shown in README.md.
+//! docs/start.md names the commands.
 
 use crate::delivery::releases::{VERSION, serve, stand_in};
 use crate::delivery::{LONG, script, shell, tree};

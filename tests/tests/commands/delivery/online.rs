@@ -1,6 +1,6 @@
 //! The script that downloads a release, against a server on loopback.
 //!
-//! Tests commands shown in README.md, docs/start.md and docs/upgrade.md.
+//! Tests commands shown in docs/start.md and docs/upgrade.md.
 
 use crate::delivery::releases::{TARGETS, VERSION, own_target, serve, stand_in};
 use crate::delivery::{LONG, found, shell, tree};

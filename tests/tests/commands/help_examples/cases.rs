@@ -476,7 +476,7 @@ const LOOKING: &[Case] = &[
     },
     Case {
         script: "plimsoll statusline explain",
-        check: |_, finished| prints(finished, &[&format!("Of session {RECORDED}")]),
+        check: |_, finished| prints(finished, &[&format!("The status line of session {RECORDED}")]),
         ..ONLY_RUNS
     },
     Case {

@@ -1,8 +1,8 @@
 //! `plimsoll log --why`: why it last acted, from the journal.
 
-use super::{BEGINS, EventPrinter};
+use super::{EventPrinter, no_events};
 use crate::console;
-use crate::console::{fail, refused, say};
+use crate::console::{fail, nothing_to_show, refused, say};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::state::Cause;
 use plimsoll_domain::{Level, Marker};
@@ -10,17 +10,14 @@ use plimsoll_store::{Project, journal};
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Explains the last decision of the kind: exit code 0, or 1 where the journal has none.
+/// Explains the last decision of the kind: exit code 0, or 1 where the journal has events but none of the kind.
 pub(super) fn why(project: &Project, what: &str, as_json: bool) -> ExitCode {
     let entries = match journal::read(project) {
         Ok(entries) => entries,
         Err(error) => return refused(&error),
     };
     if entries.is_empty() {
-        let journal = project.journal();
-        let words =
-            format!("nothing has been written to {} yet: Plimsoll has not acted here", journal.display());
-        return fail(format!("{words}\nhint: {BEGINS}"), 1);
+        return nothing_to_show(no_events(project));
     }
     let wanted = Wanted::named(what);
     let Some(at) = entries.iter().rposition(|entry| wanted.is(&entry.event)) else {

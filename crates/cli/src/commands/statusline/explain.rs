@@ -54,7 +54,7 @@ fn in_json(line: &str, segments: &[Explained], origin: &Origin) -> String {
 
 fn in_words(line: &str, segments: &[Explained], origin: &Origin) -> Vec<Painted> {
     let plain = |words: String| Painted::plain(&words);
-    let mut lines = vec![plain(format!("Of {}:", origin.words())), Painted::default()];
+    let mut lines = vec![plain(format!("The status line of {}:", origin.words())), Painted::default()];
     lines.extend(line.lines().map(Painted::status_line));
     lines.push(Painted::default());
     for segment in segments {

@@ -24,7 +24,7 @@ impl Origin {
             Origin::Session(id) => {
                 format!("session {id}, as far as its record shows (cost, limits and cache are unknown)")
             }
-            Origin::Nothing => "no session has been recorded here".to_owned(),
+            Origin::Nothing => "no recorded session".to_owned(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `plimsoll turns list`.
 
 use super::row::{head, row};
-use super::{TurnsError, Which, bring_up_to_date};
+use super::{TurnsError, Which, bring_up_to_date, no_turn_recorded};
 use crate::commands::status::width;
 use crate::console;
 use crate::console::say;
@@ -29,17 +29,21 @@ const USUAL: usize = 20;
 
 pub(super) fn list(project: &Project, arguments: &ListArguments) -> Result<ExitCode, TurnsError> {
     bring_up_to_date(project);
-    let found = arguments.which.selection().last(project, arguments.last.unwrap_or(USUAL))?;
+    let found = match arguments.which.selection().last(project, arguments.last.unwrap_or(USUAL)) {
+        Err(TurnsError::NoLog(_)) if !arguments.json => return Ok(no_turn_recorded(project)),
+        Err(TurnsError::NoLog(_)) => Vec::new(),
+        found => found?,
+    };
     if arguments.json {
         let all: Vec<Value> = found.iter().map(as_json).collect();
         console::json(Value::Array(all));
         return Ok(ExitCode::SUCCESS);
     }
     if found.is_empty() {
-        console::say_error(&"no turn matches");
+        return Ok(console::nothing_to_show("No turn matches."));
     }
     // A program that reads the list wants its turns alone.
-    if console::is_terminal() && !found.is_empty() {
+    if console::is_terminal() {
         let _ = console::paint(&[head()]);
     }
     let width = width();

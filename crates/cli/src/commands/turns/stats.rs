@@ -3,7 +3,7 @@
 mod tool;
 
 use super::which::Which;
-use super::{TurnsError, bring_up_to_date};
+use super::{TurnsError, bring_up_to_date, no_turn_recorded};
 use crate::console;
 use crate::console::say;
 use clap::Args;
@@ -63,7 +63,12 @@ pub(super) fn stats(project: &Project, arguments: &StatsArguments) -> Result<Exi
     bring_up_to_date(project);
     let mut stats = Stats::default();
     let which = arguments.which.selection();
-    for log in which.logs(project)? {
+    let logs = match which.logs(project) {
+        Err(TurnsError::NoLog(_)) if !arguments.json => return Ok(no_turn_recorded(project)),
+        Err(TurnsError::NoLog(_)) => Vec::new(),
+        logs => logs?,
+    };
+    for log in logs {
         let mut session = Session::default();
         for record in turns::forwards(&log)? {
             session.take(&record?, &which, &mut stats);

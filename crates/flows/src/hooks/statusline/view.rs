@@ -78,8 +78,7 @@ impl StatusLineInvocation<'_> {
             .zip(window.as_ref())
             .and_then(|(used, window)| plimsoll_domain::reading::percent(used, window.tokens));
         // More is used than the client's window has: its percentage is one of a window that is not shown.
-        let is_of_shown_window =
-            window.as_ref().is_none_or(|window| window.source != WindowSource::Used);
+        let is_of_shown_window = window.as_ref().is_none_or(|window| window.source != WindowSource::Used);
         let of_client = window_told.percentage().filter(|_| is_of_shown_window);
         LoadView {
             percent: of_client.map(|percent| percent.round() as u64).or(own.map(|percent| percent.min(100))),
