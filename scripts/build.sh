@@ -79,6 +79,8 @@ if ! has_target; then
   [ "$system" != Linux ] || echo "the musl target is not available here: linking glibc statically" >&2
   target=""
 fi
+# Programs that name their commit are compiled anew after each commit, which takes minutes: install.sh and release.sh name one.
+export PLIMSOLL_COMMIT=${PLIMSOLL_COMMIT-}
 build=(build)
 case "$system $target" in
   *-apple-darwin)

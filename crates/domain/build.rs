@@ -2,8 +2,12 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
+    clippy::disallowed_types,
     reason = "this is how cargo and a build script talk"
 )]
+
+use std::path::Path;
+use std::process::Command;
 
 /// What `cargo package` writes into each package, and so into what `cargo install` compiles.
 const PACKAGED: &str = ".cargo_vcs_info.json";
@@ -12,11 +16,43 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=PLIMSOLL_COMMIT");
     println!("cargo:rustc-env=PLIMSOLL_BUILT_FOR={}", std::env::var("TARGET").unwrap_or_default());
-    // A checkout asks no git: each commit would compile everything anew. The scripts that build for users set the variable.
-    let named = std::env::var("PLIMSOLL_COMMIT").ok();
-    let packaged = std::fs::read_to_string(PACKAGED).ok();
-    let commit = named.filter(|commit| !commit.is_empty()).or_else(|| packaged.as_deref().and_then(sha1));
-    println!("cargo:rustc-env=PLIMSOLL_BUILT_FROM={}", commit.unwrap_or_default());
+    println!("cargo:rustc-env=PLIMSOLL_BUILT_FROM={}", commit().unwrap_or_default());
+}
+
+/// The commit that is compiled: `PLIMSOLL_COMMIT` if it is set, also if it is empty; else the one in the package, or in the clone.
+fn commit() -> Option<String> {
+    if let Ok(named) = std::env::var("PLIMSOLL_COMMIT") {
+        return Some(named);
+    }
+    if let Ok(packaged) = std::fs::read_to_string(PACKAGED) {
+        return sha1(&packaged);
+    }
+    // While one develops, each commit would compile every crate anew.
+    let is_release = std::env::var("PROFILE").is_ok_and(|profile| profile == "release");
+    if is_release { commit_of_clone() } else { None }
+}
+
+/// The commit of the clone that this crate is a folder of, with `-dirty` behind it if files differ. None in an unpacked archive,
+/// also if that lies in somebody's repository.
+fn commit_of_clone() -> Option<String> {
+    let root = std::fs::canonicalize("../..").ok()?;
+    if Path::new(&git(&["rev-parse", "--show-toplevel"])?) != root {
+        return None;
+    }
+    // The log of HEAD changes with each commit. Cargo would run this always if it were told of a file that is absent.
+    for name in ["HEAD", "logs/HEAD"] {
+        let path = git(&["rev-parse", "--git-path", name])?;
+        if Path::new(&path).exists() {
+            println!("cargo:rerun-if-changed={path}");
+        }
+    }
+    git(&["describe", "--always", "--dirty", "--abbrev=40", "--exclude", "*"])
+}
+
+fn git(arguments: &[&str]) -> Option<String> {
+    let output =
+        Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }
 
 /// The value of `"sha1"`, the one that the file has.
