@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Publishes the packages on crates.io, each after those that it needs, so that `cargo install plimsoll` works. It only tries, until
 # it is told otherwise: everything but the upload, with each package compiled from what would be uploaded.
-# README.md shows how the packages are installed.
+# docs/start.md shows how the packages are installed.
 #
 # Usage: scripts/publish.sh [--list | --no-verify | --really]
 #   --list        only print the packages, in their order

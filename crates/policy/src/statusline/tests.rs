@@ -264,7 +264,10 @@ fn a_line_that_is_too_long_leaves_out_the_least_important_first_and_never_the_lo
             120,
             "Opus 5.5 │ high │ project │ ⎇ main │ ▕████████░░░┆░░┆░┃▏ 43% · 537k left │ ralph 2/50 · 1/3 items │ $0.12 │ v2.1.329",
         ),
-        (100, "Opus 5.5 │ project │ ⎇ main │ ▕███████░░░┆░┆░┃▏ 43% · 537k left │ ralph 2/50 · 1/3 items │ $0.12"),
+        (
+            100,
+            "Opus 5.5 │ project │ ⎇ main │ ▕███████░░░┆░┆░┃▏ 43% · 537k left │ ralph 2/50 · 1/3 items │ $0.12",
+        ),
         (80, "Opus 5.5 │ project │ ⎇ main │ ▕███████░░░┆░┆░┃▏ 43% · 537k left │ ralph 2/50"),
         (60, "⎇ main │ ▕███████░░░░┆░┆░┃▏ 43% · 537k left │ ralph 2/50"),
         (40, "high │ ▕█████░░┆┆┃▏ 43% │ ralph 2/50"),
@@ -441,7 +444,10 @@ fn what_one_acts_upon_stays_in_80_columns() {
             160,
             "Opus 5.5 │ project │ ⎇ main │ ▕█████████░░░░░┆░░┆░┃▏ 43% 430k/1M · 537k left · ~39 turns │ ralph 2/50 · 1/3 items │ 5h 31% ↻03:00 │ 7d 91% ↻03:00 │ $0.12",
         ),
-        (100, "Opus 5.5 │ ⎇ main │ ▕████████░░░┆░░┆░┃▏ 43% · 537k left · ~39 turns │ ralph 2/50 │ 7d 91% ↻03:00"),
+        (
+            100,
+            "Opus 5.5 │ ⎇ main │ ▕████████░░░┆░░┆░┃▏ 43% · 537k left · ~39 turns │ ralph 2/50 │ 7d 91% ↻03:00",
+        ),
         (80, "▕████████░░░┆░░┆░┃▏ 43% · 537k left · ~39 turns │ ralph 2/50 │ 7d 91% ↻03:00"),
         (60, "▕███████░░░░┆░┆░┃▏ 43% · 537k left │ ralph 2/50 │ 7d 91%"),
         (40, "▕████████░░░┆░░┆░┃▏ 43% │ ralph 2/50"),
