@@ -23,6 +23,7 @@ mod soak;
 mod stop;
 mod terminal_words;
 mod walls;
+mod workflows;
 
 /// The commands that a page of help lists, under whatever headings: between its usage and its options.
 fn commands_in(help: &str) -> Vec<String> {
