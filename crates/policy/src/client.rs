@@ -1,6 +1,6 @@
 //! What a client's version means, in words: the one that is too old, and the one that runs no hooks of ours.
 
-use plimsoll_protocol::settings::{FIRST_CLASSIC, FIRST_MODERN, parse_version};
+use plimsoll_protocol::settings::{FIRST_CLASSIC, FIRST_PLUGIN, parse_version};
 
 /// Why we do not work with a client, from the output of `claude --version`; none if we do, or if it does not report it.
 pub fn too_old(version_text: &str) -> Option<String> {
@@ -75,13 +75,13 @@ pub const UPDATE: &str = "update Claude Code, then run `plimsoll init` again";
 /// and the version with which that client introduces itself.
 pub fn runs_no_hooks(name: &str, version: &str) -> Option<String> {
     let version =
-        parse_version(version).filter(|version| name == "claude-code" && *version < FIRST_MODERN)?;
+        parse_version(version).filter(|version| name == "claude-code" && *version < FIRST_PLUGIN)?;
     Some(format!(
         "This client ({}) is older than {}: the working memory's hooks and those of Plimsoll's plugin do not run in it. \
         Nothing is shown to you automatically: call memory_show at the start and after a compaction. Tell the user once that \
         the plugin does not measure how full the context is: update Claude Code, or use `plimsoll init`.",
         dotted(version),
-        dotted(FIRST_MODERN)
+        dotted(FIRST_PLUGIN)
     ))
 }
 
@@ -115,8 +115,8 @@ mod tests {
             ("0.2.9 (Claude Code)", true, true),
             ("1.0.84 (Claude Code)", true, true),
             ("1.0.85 (Claude Code)", false, true),
-            ("2.1.206", false, true),
-            ("2.1.207", false, false),
+            ("2.1.117", false, true),
+            ("2.1.118", false, false),
             ("3.0.0 (Claude Code)", false, false),
             ("who knows", false, false),
             ("", false, false),

@@ -51,6 +51,8 @@ pub static PROGRAMS: LazyLock<Vec<&str>> =
 pub const FIRST_CLASSIC: (u32, u32, u32) = (1, 0, 85);
 /// The first client that was seen to run `PostToolBatch`, `StopFailure` and `PostCompact`.
 pub const FIRST_MODERN: (u32, u32, u32) = (2, 1, 207);
+/// The first client that runs the hooks of our plugin, because it knows each of their events. 2.1.117 does not know `PostToolBatch`.
+pub const FIRST_PLUGIN: (u32, u32, u32) = (2, 1, 118);
 
 /// Which of the two templates a client understands. Before 2.1 one unknown event name silently switches off
 /// every hook of the file.

@@ -2,7 +2,7 @@
 
 use super::memory::DEPTH;
 use super::{ClientFacts, Finding, Section};
-use plimsoll_protocol::settings::HookSupport;
+use plimsoll_protocol::settings::FIRST_PLUGIN;
 
 /// Our plugin, where it is switched on.
 #[derive(Debug, Clone)]
@@ -24,7 +24,8 @@ const USUAL_DEPTH: u64 = 3;
 
 pub(super) fn section(facts: &PluginFacts, programs: &str, client: &ClientFacts) -> Section {
     let mut findings = Vec::new();
-    if client.era() == HookSupport::Classic {
+    let is_new_enough = || client.numbers().is_some_and(|version| version >= FIRST_PLUGIN);
+    if client.path.is_some() && !is_new_enough() {
         let what = "this client silently drops all hooks of the plugin, so no session is measured";
         let todo =
             format!("update Claude Code; or `claude plugin disable {}` and `plimsoll init`", facts.name);
@@ -89,6 +90,8 @@ mod tests {
             };
             let section = self::section(&facts, "0.1.0", &old);
             assert_eq!(codes(&section), [&["plugin.old_client"], expected].concat(), "{section:?}");
+            let first = ClientFacts { version: Some("2.1.118".to_owned()), ..old };
+            assert_eq!(codes(&self::section(&facts, "0.1.0", &first)), expected);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::expected::{all, is_borne};
 use super::probes::{Findings, Lack, PROBES};
-use plimsoll_protocol::settings::{FIRST_CLASSIC, FIRST_MODERN, parse_version};
+use plimsoll_protocol::settings::{FIRST_CLASSIC, FIRST_MODERN, FIRST_PLUGIN, parse_version};
 use plimsoll_testkit::workspace_root;
 use std::fmt::Write as _;
 
@@ -35,8 +35,11 @@ fn made(day: &str) -> String {
     let all = all();
     let newest = all.last().map_or("", |(version, _)| version);
     let dotted = |(major, minor, patch): (u32, u32, u32)| format!("{major}.{minor}.{patch}");
-    let head =
-        HEAD.replace("FIRST_CLASSIC", &dotted(FIRST_CLASSIC)).replace("FIRST_MODERN", &dotted(FIRST_MODERN));
+    let firsts =
+        [("FIRST_CLASSIC", FIRST_CLASSIC), ("FIRST_MODERN", FIRST_MODERN), ("FIRST_PLUGIN", FIRST_PLUGIN)];
+    let head = firsts
+        .into_iter()
+        .fold(HEAD.to_owned(), |head, (name, version)| head.replace(name, &dotted(version)));
     let mut page = format!("{head}\n{NEWEST}{newest}, {day}.\n\n");
     page.push_str(&matrix(&all));
     page.push_str(
