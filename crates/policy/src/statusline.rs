@@ -5,6 +5,7 @@ mod layout;
 mod load;
 mod segments;
 mod theme;
+mod truncate;
 mod view;
 
 pub use hidden::Hidden;

@@ -2,9 +2,10 @@
 //! the least important first. The load line stays. A line that is still too long is cut here: the client would cut it anywhere.
 
 use super::segments::{CELLS, Piece, Tone};
+use super::truncate::truncate;
 use super::{View, theme};
 use plimsoll_domain::statusline::{SegmentKind, StatusLine};
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 /// One thing to leave out.
 enum Step {
@@ -121,33 +122,11 @@ fn cut<'a>(mut shown: Vec<Piece<'a>>, room: usize, width: impl Fn(&[Piece<'_>]) 
         }
         let others = width(&shown) - shown[place].text.width();
         match room.checked_sub(others).filter(|left| *left > 0) {
-            Some(left) => shown[place].text = within(&shown[place].text, left),
+            Some(left) => shown[place].text = truncate(&shown[place].text, left),
             None => drop(shown.remove(place)),
         }
     }
     shown
-}
-
-/// The text, or its longest beginning with `…` behind it, in so many columns.
-pub(super) fn within(text: &str, columns: usize) -> String {
-    if text.width() <= columns {
-        return text.to_owned();
-    }
-    let mut room = columns;
-    let fits = |letter: &char| {
-        let wide = letter.width().unwrap_or(0);
-        let fits = wide <= room;
-        room = room.saturating_sub(wide);
-        fits
-    };
-    let mut kept: String = text.chars().take_while(fits).collect();
-    // Letters that belong together may be wider than each by itself.
-    loop {
-        let cut = format!("{kept}…");
-        if cut.width() <= columns || kept.pop().is_none() {
-            return cut;
-        }
-    }
 }
 
 fn reduce<'a>(pieces: Vec<Piece<'a>>, step: &Step, view: &View) -> Vec<Piece<'a>> {

@@ -1,7 +1,8 @@
 //! Each segment: its fields, its state, and why it has nothing to show.
 
 use super::Hidden::{self, NotReported, Nothing};
-use super::{CacheView, LimitView, View, layout, level, load};
+use super::truncate::truncate;
+use super::{CacheView, LimitView, View, level, load};
 use crate::forecast::FEWEST;
 use plimsoll_domain::level::{Level, Thresholds};
 use plimsoll_domain::memory::Pressure;
@@ -92,7 +93,7 @@ impl Piece<'_> {
     pub(super) fn truncated(mut self, columns: usize) -> Option<Self> {
         for (field, value) in &mut self.fields {
             match *field {
-                "name" | "branch" => *value = layout::within(value, columns),
+                "name" | "branch" => *value = truncate(value, columns),
                 "path" => *value = clip_start(value, columns),
                 _ => {}
             }
