@@ -3,6 +3,7 @@
 use crate::Outcome;
 use crate::child::{self, Terms};
 use crate::process::{self, Identity};
+use crate::search_path::new_command;
 use plimsoll_domain::Exit;
 use std::fs::File;
 use std::io;
@@ -51,7 +52,16 @@ pub struct NotStarted {
 
 /// Starts the client.
 pub fn start(launch: Launch<'_>) -> Result<Client, NotStarted> {
-    let mut command = Command::new(launch.program);
+    spawn(new_command(launch.program), launch)
+}
+
+/// Starts a run of ours in the client's place. It gets our PATH as it is, because it may be told to verify with the project's own
+/// programs.
+pub fn start_child_run(launch: Launch<'_>) -> Result<Client, NotStarted> {
+    spawn(Command::new(launch.program), launch)
+}
+
+fn spawn(mut command: Command, launch: Launch<'_>) -> Result<Client, NotStarted> {
     command
         .args(launch.arguments)
         .current_dir(launch.folder)
@@ -136,7 +146,7 @@ pub struct Query<'a> {
 /// Asks the client, and ends it with its whole group if it is late or nobody waits any more.
 // Killed itself, this program leaves a client that ends with its answer.
 pub fn ask(query: &Query<'_>) -> Outcome {
-    let mut command = Command::new(query.program);
+    let mut command = new_command(query.program);
     command.args(query.arguments).current_dir(query.folder).envs(query.environment.iter().cloned());
     for name in query.without {
         command.env_remove(name);

@@ -25,6 +25,7 @@ pub mod merge_repository;
 pub mod own_repository;
 pub mod process;
 pub mod remote_repository;
+mod search_path;
 mod time_limit;
 pub mod wip;
 pub mod worktree;
@@ -33,6 +34,7 @@ pub mod worktree_fingerprint;
 use child::Terms;
 use plimsoll_domain::build::Build;
 use plimsoll_domain::workers::DATABASE_VARIABLE;
+use search_path::new_command;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -67,17 +69,24 @@ impl Outcome {
     }
 }
 
-/// Runs a command line as the user gave it, with `sh -c`, in a folder. Its whole group is ended at the deadline.
+/// The shell for command lines. It is not searched: the PATH may have relative entries.
+const SHELL: &str = "/bin/sh";
+
+/// Runs a command line of the user's own, with `sh -c`, in a folder. Its whole group is ended at the deadline. It finds programs by
+/// the absolute entries of the PATH alone.
 pub fn shell(line: &str, folder: &Path, deadline: Duration) -> Outcome {
-    shell_unless(line, folder, deadline, &|| false)
+    let mut command = new_command(SHELL);
+    command.arg("-c").arg(line).current_dir(folder).env_remove(DATABASE_VARIABLE);
+    child::run(command, Terms::within(deadline))
 }
 
-/// The same, ended early once `give_up` says so; it is asked a few times a second.
+/// Runs a command line that runs the project's own programs, with `sh -c`, in a folder: also by relative entries of the PATH. It is
+/// ended early once `give_up` returns true; that is called a few times a second.
 pub fn shell_unless(line: &str, folder: &Path, deadline: Duration, give_up: &dyn Fn() -> bool) -> Outcome {
     shell_with(line, folder, &[], deadline, give_up)
 }
 
-/// The same with these variables beside ours.
+/// Runs a command line as [`shell_unless`] does, with these variables beside ours.
 pub fn shell_with(
     line: &str,
     folder: &Path,
@@ -85,7 +94,7 @@ pub fn shell_with(
     deadline: Duration,
     give_up: &dyn Fn() -> bool,
 ) -> Outcome {
-    let mut command = Command::new("sh");
+    let mut command = Command::new(SHELL);
     command.arg("-c").arg(line).current_dir(folder).envs(environment.iter().cloned());
     // It may run what sessions wrote.
     command.env_remove(DATABASE_VARIABLE);
@@ -143,7 +152,7 @@ pub fn pass_on(
     input: &[u8],
     variables: &[(&'static str, Option<String>)],
 ) -> std::io::Result<u8> {
-    let mut command = Command::new(arguments.first().map_or("", String::as_str));
+    let mut command = new_command(arguments.first().map_or("", String::as_str));
     command.args(arguments.get(1..).unwrap_or_default()).stdin(Stdio::piped());
     for (name, value) in variables {
         match value {
@@ -163,7 +172,7 @@ pub fn pass_on(
 
 /// The client's version as it says it: `2.1.329 (Claude Code)`.
 pub fn client_version(program: &Path) -> Option<String> {
-    let mut command = Command::new(program);
+    let mut command = new_command(program);
     command.arg("--version");
     let outcome = run(command, Duration::from_secs(15));
     let words = String::from_utf8_lossy(&outcome.stdout).trim().to_owned();
@@ -289,7 +298,7 @@ fn program_in(folder: &Path, arguments: &[String]) -> Result<Command, Outcome> {
     let Some((program, arguments)) = arguments.split_first() else {
         return Err(Outcome { trouble: Some("no program is named".into()), ..Outcome::default() });
     };
-    let mut command = Command::new(program);
+    let mut command = new_command(program);
     command.args(arguments).current_dir(folder);
     Ok(command)
 }
@@ -297,7 +306,7 @@ fn program_in(folder: &Path, arguments: &[String]) -> Result<Command, Outcome> {
 /// Starts a program of the user's (no shell) and leaves it: it lives on without us, in a group of its own, and what it
 /// says is not heard. An error where it cannot be started, or fails before the timeout is over.
 pub fn leave(program: &Path, arguments: &[&std::ffi::OsStr], timeout: Duration) -> std::io::Result<()> {
-    let mut command = Command::new(program);
+    let mut command = new_command(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.process_group(0).spawn()?;
     let started = std::time::Instant::now();
@@ -326,12 +335,12 @@ fn ask(command: Command, input: Option<&[u8]>, deadline: Duration) -> Outcome {
 pub fn become_program(arguments: &[String], input: &[u8]) -> std::io::Error {
     let (program, arguments) = match arguments {
         // What a user gives as a command line is one.
-        [line] => ("sh", vec!["-c".to_owned(), line.clone()]),
+        [line] => (SHELL, vec!["-c".to_owned(), line.clone()]),
         [program, arguments @ ..] => (program.as_str(), arguments.to_vec()),
         [] => return std::io::Error::other("no program is named"),
     };
     match preloaded(input) {
-        Ok(stdin) => Command::new(program).args(arguments).stdin(stdin).exec(),
+        Ok(stdin) => new_command(program).args(arguments).stdin(stdin).exec(),
         Err(error) => error,
     }
 }

@@ -1,6 +1,7 @@
 //! What the process was started with.
 #![expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -11,7 +12,7 @@ pub fn variable(name: &str) -> Option<String> {
 
 /// Every variable. Bytes that are not UTF-8 are replaced.
 pub fn all() -> impl Iterator<Item = (String, String)> {
-    let text = |part: std::ffi::OsString| part.to_string_lossy().into_owned();
+    let text = |part: OsString| part.to_string_lossy().into_owned();
     std::env::vars_os().map(move |(name, value)| (text(name), text(value)))
 }
 
@@ -62,9 +63,14 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
     find_programs(name).into_iter().find(|path| path.is_absolute())
 }
 
+/// The PATH as it is set, also where it is no text.
+pub fn search_path() -> Option<OsString> {
+    std::env::var_os("PATH")
+}
+
 /// Every program of this name on the PATH, in its order.
 pub fn find_programs(name: &str) -> Vec<PathBuf> {
-    let path = variable("PATH").unwrap_or_default();
+    let path = search_path().unwrap_or_default();
     std::env::split_paths(&path).map(|folder| folder.join(name)).filter(|path| is_executable(path)).collect()
 }
 

@@ -149,3 +149,43 @@ fn a_commit_that_landed_says_what_was_proved_and_the_log_checks_it() {
     let unknown = world.plimsoll(&["log", "--check", "--output=/victim"]).run();
     assert_ne!(unknown.code, Some(0), "{unknown:?}");
 }
+
+/// Programs of the user's in a folder outside of the project, by which a filter and a signature work.
+fn write_users_programs(world: &World) -> String {
+    world.write_program(world.home().join("bin/shout"), "#!/bin/sh\ncat\n");
+    world.write_program(
+        world.home().join("bin/gpg"),
+        "#!/bin/sh\ncat > /dev/null\nprintf '\\n[GNUPG:] SIG_CREATED D\\n' >&2\n\
+         printf -- '-----BEGIN PGP SIGNATURE-----\\nusers\\n-----END PGP SIGNATURE-----\\n'\n",
+    );
+    world.home().join("bin").display().to_string()
+}
+
+#[test]
+fn a_relative_path_entry_leads_git_to_no_program_of_a_commit() {
+    let mut world = world("# Plan\n\n- [ ] Item 1\n");
+    let users = write_users_programs(&world);
+    world.write(".gitattributes", "*.loud filter=shout\n");
+    world.git(&["add", ".gitattributes"]);
+    world.git(&["commit", "-qm", "Attributes"]);
+    world.git(&["config", "filter.shout.clean", "shout"]);
+    world.git(&["config", "filter.shout.smudge", "shout"]);
+    world.git(&["config", "filter.shout.required", "true"]);
+    world.git(&["config", "commit.gpgSign", "true"]);
+    // The same program runs in the session's worktree, inside of its sandbox. Only what is outside counts here.
+    let evil = "case $PWD in */merge) echo $0 >> ~/ran;; esac\n";
+    let line = format!(
+        "mkdir -p node_modules/.bin && for name in shout gpg ssh; do \
+         printf '#!/bin/sh\\n%sexec {users}/%s \"$@\"\\n' '{evil}' $name > node_modules/.bin/$name; done && \
+         chmod +x node_modules/.bin/* && echo aloud > a.loud && export PATH={users}:$PATH"
+    );
+    let _model = start(&mut world, move |turn| does(turn, &line));
+    let usual = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
+    world.set_env("PATH", format!("node_modules/.bin::{users}:{usual}"));
+    let finished = run(&world, &["2", "--verify", "true"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let signed = world.git(&["cat-file", "commit", &target(&world)]);
+    assert!(signed.contains("users") && stored(&world, "a.loud") == "aloud\n", "{finished:?}");
+    let ran = world.home().join("ran");
+    assert!(!ran.exists(), "{}", world.read(&ran));
+}

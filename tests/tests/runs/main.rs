@@ -42,6 +42,7 @@ mod review;
 mod run;
 mod said_rightly;
 mod scenarios;
+mod search_path;
 mod separation;
 mod settings_authority;
 mod shell_loop;

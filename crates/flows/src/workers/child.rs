@@ -94,7 +94,7 @@ impl Start<'_> {
         let known = state_file::load(self.project, None)?;
         let goes_on = known.as_ref().is_some_and(|known| goes_on(known.lifecycle.status()));
         let arguments = if goes_on { self.resume() } else { self.begin()? };
-        let client = client::start(Launch {
+        let client = client::start_child_run(Launch {
             program: &program,
             arguments: &arguments,
             folder: self.project.root(),

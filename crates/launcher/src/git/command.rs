@@ -1,7 +1,9 @@
 //! The one place that makes a git command. What a repository brings may name programs in many places; a git that only reads
 //! runs none of them: see [`SWITCHED_OFF`], [`PLAIN_DIFF`] and [`ENVIRONMENT`], and [`super::asking`] for filters.
 
+use super::programs::ProjectPlaces;
 use crate::Outcome;
+use crate::search_path::{new_command, search_outside};
 use plimsoll_store::layout::repository;
 use plimsoll_store::{disk, environment};
 use std::ffi::OsString;
@@ -87,7 +89,7 @@ pub(super) fn working_tree(folder: &Path) -> Result<PathBuf, Outcome> {
 pub(super) fn git() -> Command {
     static GIT: LazyLock<PathBuf> =
         LazyLock::new(|| environment::find_program("git").unwrap_or_else(|| "/no/git/on/the/PATH".into()));
-    Command::new(GIT.as_path())
+    new_command(GIT.as_path())
 }
 
 pub(super) fn reading_command(folder: &Path, root: &Path, off: &[OsString], arguments: &[&str]) -> Command {
@@ -152,6 +154,9 @@ pub(crate) fn talking(git_folder: &Path, clone: &Path, arguments: &[&str]) -> Co
         command.args(["-c", setting]);
     }
     command.args(arguments).current_dir(clone);
+    // It starts ssh and credential helpers there.
+    let places = ProjectPlaces::of(clone);
+    search_outside(&mut command, |folder| places.contains(folder));
     for (name, _) in environment::all() {
         let is_kept = KEPT.iter().chain(KEPT_WHEN_TALKING).any(|kept| *kept == name)
             || KEPT_BEGINNINGS.iter().any(|begin| name.starts_with(begin));

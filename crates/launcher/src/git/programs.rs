@@ -12,7 +12,6 @@ use crate::child::{self, Terms};
 use crate::time_limit::TimeLimit;
 use plimsoll_store::layout::{common_folder, repository};
 use plimsoll_store::{disk, environment};
-use std::cell::LazyCell;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -148,17 +147,8 @@ impl Drivers {
         self.settings.iter().any(|setting| setting.driver.starts_with(b"filter."))
     }
 
-    /// The drivers that may not run in this folder.
-    pub(super) fn forbidden(&self, folder: &Path, allowed: AllowedPrograms) -> BTreeSet<Vec<u8>> {
-        self.forbidden_in(&LazyCell::new(|| ProjectPlaces::of(folder)), allowed)
-    }
-
     /// The drivers that may not run in these places.
-    pub(super) fn forbidden_in<F: FnOnce() -> ProjectPlaces>(
-        &self,
-        places: &LazyCell<ProjectPlaces, F>,
-        allowed: AllowedPrograms,
-    ) -> BTreeSet<Vec<u8>> {
+    pub(super) fn forbidden(&self, places: &ProjectPlaces, allowed: AllowedPrograms) -> BTreeSet<Vec<u8>> {
         let is_forbidden = |setting: &&DriverSetting| match allowed {
             AllowedPrograms::Nothing => true,
             AllowedPrograms::TrustedDrivers => !places.is_trusted(setting),
@@ -209,7 +199,7 @@ fn driver_of(setting: &[u8]) -> Option<(Vec<u8>, &[u8])> {
 }
 
 /// The folders that an agent may write.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct ProjectPlaces {
     /// Working trees and git folders, without links.
     folders: Vec<PathBuf>,
@@ -220,7 +210,7 @@ pub(super) struct ProjectPlaces {
 }
 
 impl ProjectPlaces {
-    fn of(folder: &Path) -> ProjectPlaces {
+    pub(super) fn of(folder: &Path) -> ProjectPlaces {
         let folder = disk::canonical(folder);
         let Some((root, git)) = repository(&folder).map(|(root, git)| (root.to_owned(), git)) else {
             return ProjectPlaces { folders: vec![folder.clone()], root: folder, own_settings: None };
@@ -249,7 +239,7 @@ impl ProjectPlaces {
         ProjectPlaces { folders, root, own_settings: Some(git_folder.join("config")) }
     }
 
-    fn contains(&self, path: &Path) -> bool {
+    pub(super) fn contains(&self, path: &Path) -> bool {
         let real = disk::canonical(path);
         self.folders.iter().any(|folder| path.starts_with(folder) || real.starts_with(folder))
     }
@@ -303,7 +293,8 @@ impl ProjectPlaces {
         let found = if program.contains('/') {
             Some(PathBuf::from(program)).filter(|path| environment::is_executable(path))
         } else {
-            environment::find_programs(program).into_iter().next()
+            // As git finds it: `GitWriter` takes relative entries and those inside of the project from its PATH.
+            environment::find_program(program)
         };
         found.is_some_and(|path| path.is_absolute() && !self.contains(&path))
     }
@@ -410,7 +401,7 @@ mod tests {
         let at = folder.path();
         let read = || Drivers::read(at, TimeLimit::within(std::time::Duration::from_secs(20))).unwrap();
         let forbidden = |drivers: &Drivers, allowed| -> Vec<String> {
-            let names = drivers.forbidden(at, allowed).into_iter();
+            let names = drivers.forbidden(&ProjectPlaces::of(at), allowed).into_iter();
             names.map(|name| String::from_utf8_lossy(&name).into_owned()).collect()
         };
         run(

@@ -5,11 +5,10 @@ use super::command::{SWITCHED_OFF, git, take_away_variables};
 use super::folder_guard;
 use super::programs::{AllowedPrograms, Drivers, ProjectPlaces, settings_without};
 use crate::child::{self, Terms};
+use crate::search_path::{search_as_callers_shell, search_outside};
 use crate::time_limit::TimeLimit;
 use crate::{Outcome, changes};
-use plimsoll_store::environment;
 use plimsoll_store::layout::repository;
-use std::cell::LazyCell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -64,7 +63,8 @@ pub(crate) struct GitWriter<'a> {
     own_git_folder: Option<&'a Path>,
     /// The git folder that all worktrees share, as it was checked.
     common: Option<PathBuf>,
-    allowed: AllowedPrograms,
+    /// The folders that an agent may write: git searches no program there. None if it may run everything.
+    places: Option<ProjectPlaces>,
     /// `name=value`, for `-c`.
     settings: Vec<OsString>,
     /// The drivers that are switched off.
@@ -80,7 +80,7 @@ impl<'a> GitWriter<'a> {
                 folder,
                 own_git_folder: None,
                 common: None,
-                allowed,
+                places: None,
                 settings,
                 forbidden: BTreeSet::new(),
             });
@@ -89,7 +89,9 @@ impl<'a> GitWriter<'a> {
         let common =
             common.map_err(|error| Outcome { trouble: Some(error.to_string()), ..Outcome::default() })?;
         let drivers = Drivers::read(folder, TimeLimit::within(SETTINGS_DEADLINE))?;
-        let writer = GitWriter::without(folder, None, allowed, drivers.forbidden(folder, allowed));
+        let places = ProjectPlaces::of(folder);
+        let forbidden = drivers.forbidden(&places, allowed);
+        let writer = GitWriter::without(folder, None, places, allowed, forbidden);
         Ok(GitWriter { common, ..writer })
     }
 
@@ -102,14 +104,16 @@ impl<'a> GitWriter<'a> {
         allowed: AllowedPrograms,
     ) -> Result<GitWriter<'a>, Outcome> {
         let drivers = Drivers::read_own(git_folder, work_tree, TimeLimit::within(SETTINGS_DEADLINE))?;
-        let places = LazyCell::new(|| ProjectPlaces::of_own_repository(git_folder, work_tree, written));
-        let forbidden = drivers.forbidden_in(&places, allowed);
-        Ok(GitWriter::without(work_tree, Some(git_folder), AllowedPrograms::TrustedDrivers, forbidden))
+        let places = ProjectPlaces::of_own_repository(git_folder, work_tree, written);
+        let forbidden = drivers.forbidden(&places, allowed);
+        let allowed = AllowedPrograms::TrustedDrivers;
+        Ok(GitWriter::without(work_tree, Some(git_folder), places, allowed, forbidden))
     }
 
     fn without(
         folder: &'a Path,
         own_git_folder: Option<&'a Path>,
+        places: ProjectPlaces,
         allowed: AllowedPrograms,
         forbidden: BTreeSet<Vec<u8>>,
     ) -> GitWriter<'a> {
@@ -121,7 +125,7 @@ impl<'a> GitWriter<'a> {
         let off = forbidden.iter().flat_map(|driver| settings_without(driver));
         let plainly = WRITES_PLAINLY.iter().map(OsString::from);
         let settings = plainly.chain(fixed).chain(unsigned).chain(off).collect();
-        GitWriter { folder, own_git_folder, common: None, allowed, settings, forbidden }
+        GitWriter { folder, own_git_folder, common: None, places: Some(places), settings, forbidden }
     }
 
     /// The folder.
@@ -156,15 +160,17 @@ impl<'a> GitWriter<'a> {
         command.args(arguments).current_dir(folder);
         take_away_variables(&mut command, KEPT_VARIABLES);
         command.env("GIT_EDITOR", "true").env("GIT_SEQUENCE_EDITOR", "true").env("GIT_TERMINAL_PROMPT", "0");
-        if self.allowed != AllowedPrograms::All {
-            self.confine(&mut command);
+        match &self.places {
+            Some(places) => self.confine(&mut command, places),
+            None => search_as_callers_shell(&mut command),
         }
         command
     }
 
     /// Keeps what an agent may have written in the git folder from leading git out of the working tree, or from showing it
     /// other objects than a clone would have.
-    fn confine(&self, command: &mut Command) {
+    fn confine(&self, command: &mut Command, places: &ProjectPlaces) {
+        search_outside(command, |folder| places.contains(folder));
         command
             // Stronger than each `protocol.NAME.allow` of the repository: `url.X.insteadOf` may lead a local path to a program.
             .env("GIT_ALLOW_PROTOCOL", "file")
@@ -182,9 +188,6 @@ impl<'a> GitWriter<'a> {
             command.env("GIT_WORK_TREE", root);
             if let Some(common) = &self.common {
                 command.env("GIT_COMMON_DIR", common);
-            }
-            if let Some(path) = path_outside(root) {
-                command.env("PATH", path);
             }
         }
     }
@@ -220,11 +223,4 @@ pub(crate) fn write(
 pub(crate) fn not_started(refusal: &Outcome) -> Outcome {
     let trouble = format!("git is not started: {}", changes::last_words(refusal));
     Outcome { trouble: Some(trouble), ..Outcome::default() }
-}
-
-/// The PATH without what is relative or in the working tree: a driver is started by its name.
-fn path_outside(root: &Path) -> Option<OsString> {
-    let path = environment::variable("PATH")?;
-    let is_outside = |folder: &PathBuf| folder.is_absolute() && !folder.starts_with(root);
-    std::env::join_paths(std::env::split_paths(&path).filter(is_outside)).ok()
 }
