@@ -19,6 +19,8 @@ use thiserror::Error;
 const DEADLINE: Duration = Duration::from_secs(300);
 /// How much of git's words is kept.
 const LONGEST_REASON: usize = 500;
+/// What git prints if an object does not pass `fsckObjects`: `index-pack` and `unpack-objects`, then `fetch` itself.
+const FSCK_ERRORS: [&str; 2] = ["fsck error in ", "fsck failed"];
 /// How much of a refused address is shown.
 const LONGEST_ADDRESS: usize = 200;
 
@@ -53,6 +55,9 @@ pub enum RemoteError {
     /// It has no such branch.
     #[error("the remote has no {0}")]
     Gone(String),
+    /// It has objects that git's checks (`fsckObjects`) refuse: somebody pushed them without Plimsoll.
+    #[error("the remote has a commit that git's checks refuse, so nothing is taken from there: {0}")]
+    Malformed(String),
     /// It cannot be reached, or does not let us in.
     #[error("the remote cannot be reached: {0}")]
     Away(String),
@@ -114,8 +119,18 @@ impl Remote {
 
     /// Fetches what these refspecs name; what a pattern fetched before and the remote has no more is forgotten.
     pub fn fetch(&self, refspecs: &[&str], give_up: &dyn Fn() -> bool) -> Result<(), RemoteError> {
-        let options =
-            ["fetch", "--quiet", "--prune", "--no-tags", "--no-recurse-submodules", "--", &self.address];
+        // As for commits of the clone (`OwnRepository::take`): what another machine pushed is verified and merged here.
+        let options = [
+            "-c",
+            "fetch.fsckObjects=true",
+            "fetch",
+            "--quiet",
+            "--prune",
+            "--no-tags",
+            "--no-recurse-submodules",
+            "--",
+            &self.address,
+        ];
         let outcome = self.talk(&[&options[..], refspecs].concat(), give_up);
         if outcome.succeeded() {
             return Ok(());
@@ -126,6 +141,9 @@ impl Remote {
         let words = String::from_utf8_lossy(&outcome.stderr).into_owned();
         match words.split_once("couldn't find remote ref ") {
             _ if outcome.given_up => Err(RemoteError::GivenUp),
+            _ if FSCK_ERRORS.iter().any(|error| words.contains(error)) => {
+                Err(RemoteError::Malformed(said(&outcome)))
+            }
             Some((_, name)) => {
                 Err(RemoteError::Gone(name.lines().next().unwrap_or_default().trim().to_owned()))
             }
@@ -373,6 +391,32 @@ mod tests {
         assert_eq!(remote.push(&[Push { object: None, ..note }], &never), Ok(()));
         let again = Remote::open(&clone, "origin", &folder.path().join("state/remote.git")).unwrap();
         assert_eq!(again.fetch(&[spec], &never), Ok(()));
+    }
+
+    #[test]
+    fn objects_that_do_not_pass_gits_checks_are_not_fetched() {
+        for (what, make) in [
+            (
+                "a submodule's address that is an option",
+                "printf '[submodule \"x\"]\\n path = x\\n url = --upload-pack=./evil\\n' > .gitmodules && git add -A && \
+                 git commit -qm Evil && git rev-parse HEAD",
+            ),
+            (
+                "a folder with a name that is git's own",
+                "printf '040000 tree %s\\t.git\\n' $(git rev-parse 'HEAD^{tree}') | git mktree > tree && \
+                 git commit-tree -p HEAD -m Evil $(cat tree)",
+            ),
+        ] {
+            let (_folder, clone, remote) = stage();
+            // Another machine pushes without our checks.
+            shell(&clone, &format!("evil=$({make}) && git push -q origin $evil:refs/heads/evil"));
+            let evil = git::commit(&clone, "refs/remotes/origin/evil").unwrap();
+            let fetched = remote.fetch(&["+refs/heads/*:refs/all/*"], &never);
+            assert!(matches!(&fetched, Err(RemoteError::Malformed(_))), "{what}: {fetched:?}");
+            assert!(!remote.own().has(&evil) && remote.below("refs/all").is_empty(), "{what}");
+            shell(&clone, "git push -q origin :evil");
+            assert_eq!(remote.fetch(&["+refs/heads/*:refs/all/*"], &never), Ok(()), "{what}");
+        }
     }
 
     #[test]

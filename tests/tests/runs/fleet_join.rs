@@ -433,3 +433,35 @@ fn a_row_of_the_database_is_no_option_of_git() {
         assert!(!victim.exists(), "{column}: {finished:?}");
     }
 }
+
+#[test]
+fn a_replaced_object_is_verified_as_a_clone_of_the_remote_has_it() {
+    let verify = &["test ! -e code.txt || grep -q SAFE code.txt"];
+    let fleet = Fleet::new(&["Item 1"], &Terms { verify, ..Terms::default() });
+    let attack = "test -e code.txt || { echo EVIL > code.txt && git add code.txt && git commit -qm Evil && \
+        git replace $(git rev-parse HEAD:code.txt) $(echo SAFE | git hash-object -w --stdin) && \
+        rm code.txt && git checkout -q -- code.txt && git update-index --assume-unchanged code.txt; }";
+    let model = story(move |turn| does(turn, attack));
+    let machine = fleet.machine(&model);
+    let finished = join(&machine, &[]).wait(LIMIT);
+    assert_eq!(finished.code, Some(4), "{finished:?}");
+    assert!(fleet.events("refused") > 0, "{finished:?}");
+    let landed = fleet.git(&["log", "--format=%H", fleet.target, "--", "code.txt"]);
+    assert_eq!(landed, "", "{finished:?}");
+}
+
+/// A submodule's address that is an option: git's own checks refuse it, and a clone with submodules would be attacked.
+#[test]
+fn a_commit_that_gits_checks_refuse_leaves_no_machine() {
+    let fleet = Fleet::new(&["Item 1"], &Terms::default());
+    let attack = "printf '[submodule \"x\"]\\n path = x\\n url = --upload-pack=./evil\\n' > .gitmodules";
+    let model = story(move |turn| does(turn, attack));
+    let machine = fleet.machine(&model);
+    let finished = join(&machine, &[]).wait(LIMIT);
+    assert_eq!(finished.code, Some(4), "{finished:?}");
+    assert!(format!("{finished:?}").contains("cannot be taken over"), "{finished:?}");
+    for reference in fleet.git(&["for-each-ref", "--format=%(refname)", "refs/heads"]).lines() {
+        let files = fleet.git(&["ls-tree", "-r", "--name-only", reference]);
+        assert!(!files.contains(".gitmodules"), "{reference}: {finished:?}");
+    }
+}
