@@ -1,13 +1,17 @@
 //! What a working tree holds that its HEAD does not, as git sees it; every name as the bytes it has on the disk.
 
+use crate::Outcome;
 use crate::child::{self, Terms};
 use crate::git::{self, GitWriter};
 use crate::git_error::GitError;
 use crate::time_limit::TimeLimit;
 use plimsoll_domain::git_names::CommitId;
+use plimsoll_store::disk;
 use std::ffi::OsStr;
+use std::hash::{BuildHasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// A list of names may be long; one that is longer is no list we want to work through.
 const MOST_LIST: usize = 64 * 1024 * 1024;
@@ -56,7 +60,7 @@ impl FolderInTree {
 }
 
 /// A path, and the filter that it is under.
-type Filtered = (Vec<u8>, Vec<u8>);
+pub(crate) type Filtered = (Vec<u8>, Vec<u8>);
 
 /// Which of these paths are under a filter, and its name. Nothing is run to find out.
 pub(crate) fn filters_of(
@@ -64,36 +68,132 @@ pub(crate) fn filters_of(
     paths: &mut dyn Iterator<Item = &[u8]>,
     limit: TimeLimit,
 ) -> Result<Vec<Filtered>, GitError> {
-    check_filters(folder, &["check-attr", "-z", "--stdin", "filter"], paths, limit)
-}
-
-/// The same by the attributes of a commit. A git before 2.40 cannot say.
-pub(crate) fn filters_at(
-    folder: &Path,
-    commit: &CommitId,
-    paths: &mut dyn Iterator<Item = &[u8]>,
-    limit: TimeLimit,
-) -> Result<Vec<Filtered>, GitError> {
-    let source = format!("--source={commit}");
-    check_filters(folder, &["check-attr", &source, "-z", "--stdin", "filter"], paths, limit)
-}
-
-fn check_filters(
-    folder: &Path,
-    question: &[&str],
-    paths: &mut dyn Iterator<Item = &[u8]>,
-    limit: TimeLimit,
-) -> Result<Vec<Filtered>, GitError> {
-    let input: Vec<u8> = paths.flat_map(|path| [path, b"\0"].concat()).collect();
+    let input = zero_terminated(paths);
     if input.is_empty() {
         return Ok(Vec::new());
     }
-    let list = answer(folder, question, Some(input), limit)?;
+    answer(folder, &["check-attr", "-z", "--stdin", "filter"], Some(input), limit)
+        .map(|list| parse_filters(&list))
+}
+
+/// Which of some paths are under a filter.
+#[derive(Debug, Default)]
+pub(crate) struct Filters {
+    /// By the attributes that a commit of the changed files will have.
+    pub(crate) future: Vec<Filtered>,
+    /// By the attributes of HEAD.
+    pub(crate) former: Vec<Filtered>,
+}
+
+/// Returns which of these paths are under a filter now, and by the attributes of HEAD. Nothing is run to find out. An error means that
+/// it is not known.
+///
+/// `git check-attr --source` exists since 2.40 only, so HEAD is read into an index of its own, which any git can ask. For a file with
+/// attributes that is missing in the working tree git takes that of the index. If it is among the changed files, the commit
+/// removes it.
+pub(crate) fn filters_since(
+    folder: &Path,
+    head: &CommitId,
+    changed: &[Vec<u8>],
+    paths: &[Vec<u8>],
+    limit: TimeLimit,
+) -> Result<Filters, GitError> {
+    let input = zero_terminated(&mut paths.iter().map(Vec::as_slice));
+    if input.is_empty() {
+        return Ok(Filters::default());
+    }
+    let index = TemporaryIndex::of_commit(folder, head, limit)?;
+    index.check_attribute_files(limit)?;
+    let question = ["check-attr", "--cached", "-z", "--stdin", "filter"];
+    let former = index.answer(&question, Some(input.clone()), limit)?;
+    let is_attributes = |path: &&[u8]| path.rsplit(|byte| *byte == b'/').next() == Some(b".gitattributes");
+    let changed = zero_terminated(&mut changed.iter().map(Vec::as_slice).filter(is_attributes));
+    index.answer(&["update-index", "--force-remove", "-z", "--stdin"], Some(changed), limit)?;
+    let future = index.answer(&["check-attr", "-z", "--stdin", "filter"], Some(input), limit)?;
+    Ok(Filters { future: parse_filters(&future), former: parse_filters(&former) })
+}
+
+fn zero_terminated(paths: &mut dyn Iterator<Item = &[u8]>) -> Vec<u8> {
+    paths.flat_map(|path| [path, b"\0"].concat()).collect()
+}
+
+fn parse_filters(list: &[u8]) -> Vec<Filtered> {
     let fields: Vec<&[u8]> = list.split(|byte| *byte == 0).collect();
     // A bare `filter` or `-filter` names none.
     let is_name = |value: &[u8]| ![&b"unspecified"[..], b"unset", b"set", b""].contains(&value);
     let found = fields.chunks_exact(3).filter(|field| is_name(field[2]));
-    Ok(found.map(|field| (field[0].to_vec(), field[2].to_vec())).collect())
+    found.map(|field| (field[0].to_vec(), field[2].to_vec())).collect()
+}
+
+/// An index of a commit beside the repository's own, until it is dropped.
+struct TemporaryIndex<'a> {
+    folder: &'a Path,
+    file: PathBuf,
+}
+
+/// What could make git read other files than those of the commit, or write other files than this index.
+const WHOLE_INDEX: [&str; 3] = ["core.sparseCheckout=false", "index.sparse=false", "core.splitIndex=false"];
+
+impl<'a> TemporaryIndex<'a> {
+    fn of_commit(
+        folder: &'a Path,
+        commit: &CommitId,
+        limit: TimeLimit,
+    ) -> Result<TemporaryIndex<'a>, GitError> {
+        // Git would follow a link of that name, so nobody may guess it.
+        let number = RandomState::new().hash_one(0);
+        let name = format!("plimsoll-{}-{number:016x}.index", std::process::id());
+        let path = answer(folder, &["rev-parse", "--git-path", &name], None, limit)?;
+        let path = path.strip_suffix(b"\n").unwrap_or(&path);
+        let index = TemporaryIndex { folder, file: disk::canonical(folder).join(OsStr::from_bytes(path)) };
+        index.answer(&["read-tree", commit.as_str()], None, limit)?;
+        Ok(index)
+    }
+
+    fn answer(
+        &self,
+        arguments: &[&str],
+        input: Option<Vec<u8>>,
+        limit: TimeLimit,
+    ) -> Result<Vec<u8>, GitError> {
+        let command = git::asking_with(self.folder, &WHOLE_INDEX, arguments).map(|mut command| {
+            command.env("GIT_INDEX_FILE", &self.file);
+            command
+        });
+        run_question(command, input, limit)
+    }
+
+    /// Fails unless git can read all files with attributes: it takes one whose object is missing for an empty one.
+    fn check_attribute_files(&self, limit: TimeLimit) -> Result<(), GitError> {
+        let question = ["ls-files", "--stage", "-z", "--", ":(top,glob)**/.gitattributes"];
+        let listed = self.answer(&question, None, limit)?;
+        let id = |entry: &[u8]| entry.split(|byte| *byte == b' ').nth(1).map(<[u8]>::to_vec);
+        let ids: Vec<Vec<u8>> = names(&listed).filter_map(id).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let mut rest = &answer(self.folder, &["cat-file", "--batch"], Some(ids.join(&b'\n')), limit)?[..];
+        for _ in &ids {
+            rest = skip_object(rest).ok_or_else(|| {
+                GitError::Failed("git cannot read all files with attributes of HEAD".to_owned())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for TemporaryIndex<'_> {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.file);
+    }
+}
+
+/// Returns what stands behind the first object that `git cat-file --batch` printed; none if it could not read that.
+fn skip_object(printed: &[u8]) -> Option<&[u8]> {
+    let end = printed.iter().position(|byte| *byte == b'\n')?;
+    // `ID blob SIZE`, or `ID missing`.
+    let size = std::str::from_utf8(&printed[..end]).ok()?.split(' ').nth(2)?.parse::<usize>().ok()?;
+    printed.get(end + 1..)?.get(size..)?.strip_prefix(b"\n")
 }
 
 /// Everything below the folder that differs from HEAD: first what git follows, then what it does not and does
@@ -150,12 +250,19 @@ pub(crate) fn answer(
     input: Option<Vec<u8>>,
     limit: TimeLimit,
 ) -> Result<Vec<u8>, GitError> {
-    let command = git::asking(folder, arguments, limit);
+    run_question(git::asking(folder, arguments, limit), input, limit)
+}
+
+fn run_question(
+    command: Result<Command, Outcome>,
+    input: Option<Vec<u8>>,
+    limit: TimeLimit,
+) -> Result<Vec<u8>, GitError> {
     let terms = Terms { input, most_output: MOST_LIST, ..Terms::within(limit.left()) };
     as_answer(command.map_or_else(|outcome| outcome, |command| child::run(command, terms)))
 }
 
-fn as_answer(outcome: crate::Outcome) -> Result<Vec<u8>, GitError> {
+fn as_answer(outcome: Outcome) -> Result<Vec<u8>, GitError> {
     if outcome.timed_out {
         return Err(GitError::TookTooLong);
     }
@@ -170,7 +277,7 @@ fn as_answer(outcome: crate::Outcome) -> Result<Vec<u8>, GitError> {
 }
 
 /// Why a git failed: its own verdict, else the last line that it or a hook printed.
-pub(crate) fn last_words(outcome: &crate::Outcome) -> String {
+pub(crate) fn last_words(outcome: &Outcome) -> String {
     let errors = String::from_utf8_lossy(&outcome.stderr);
     let output = String::from_utf8_lossy(&outcome.stdout);
     let mut lines = errors.lines().rev().chain(output.lines().rev());

@@ -10,7 +10,7 @@ mod tracked;
 mod work;
 mod writing;
 
-pub(crate) use asking::{asking, has_filters};
+pub(crate) use asking::{asking, asking_with, has_filters};
 pub(crate) use command::{own_command, own_reading_command, talking};
 pub use programs::AllowedPrograms;
 pub(crate) use shown::whole_lines;

@@ -110,7 +110,7 @@ fn attempt(
         }
     }
     let forbidden_filters = match allowed {
-        AllowedPrograms::Nothing => filters::leave_all_out(folder, &mut choice, limit)?,
+        AllowedPrograms::Nothing => filters::leave_all_out(folder, head.as_ref(), &mut choice, limit)?,
         _ => filters::sift(&mut writer, &place, head.as_ref(), &mut choice, limit)?,
     };
     if choice.paths.is_empty() {

@@ -9,7 +9,7 @@ const OLDEST: (u32, u32) = (2, 30);
 
 /// Options that git has had since before 2.0.
 const OLD: &str = "--abort --allow-empty --amend --bare --batch --branch --cached --cleanup --contains --count --debug --detach --diff-filter \
-    --dry-run --exclude-from --exclude-standard --ff-only --file --find-renames --fixed-strings --force --format --get-regexp \
+    --dry-run --exclude-from --exclude-standard --ff-only --file --find-renames --fixed-strings --force --force-remove --format --get-regexp \
     --git-path --ignore-submodules --ignored --intent-to-add --inter-hunk-context --is-ancestor --is-inside-work-tree --list --local \
     --message --name-only --no-color --no-commit-id --no-ext-diff --no-filters --no-follow-tags --no-pager --no-recurse-submodules \
     --no-renames --no-show-signature --no-tags --no-textconv --no-track --no-verify --null --numstat --only --onto --orphan \
@@ -40,9 +40,6 @@ const LATER: [(&str, (u32, u32)); 16] = [
     ("--show-scope", (2, 26)),
     ("--no-recurse-submodules", (2, 0)),
 ];
-
-/// What an older git may refuse: then the answer is unknown, and nothing relies on it.
-const OPTIONAL: [&str; 1] = ["--source"];
 
 /// What looks like an option of git's and is another program's, in a table of commands that are not trusted.
 const OTHERS: [&str; 3] = ["--eval", "--import", "--require"];
@@ -91,7 +88,7 @@ fn every_option_is_known_to_the_oldest_supported_git() {
         .filter(|option| {
             let option = option.as_str();
             let is_in_time = LATER.iter().any(|(later, version)| *later == option && *version <= OLDEST);
-            !(is_in_time || old.contains(option) || OPTIONAL.contains(&option) || OTHERS.contains(&option))
+            !(is_in_time || old.contains(option) || OTHERS.contains(&option))
         })
         .collect();
     assert!(unknown.is_empty(), "look up since when git has them: {unknown:?}");

@@ -391,3 +391,35 @@ fn an_open_breaker_and_a_pause_for_a_person_are_told_too() {
     let heard: Vec<_> = told.iter().map(|message| (&message["event"], &message["status"])).collect();
     assert_eq!(heard, [(&json!("ended"), &json!("circuit_breaker")), (&json!("paused"), &json!("paused"))]);
 }
+
+/// `git check-attr --source` exists since 2.40.
+#[test]
+fn an_older_git_commits_nothing_in_the_clear_whose_filter_was_removed() {
+    let mut world = world(ITEMS);
+    world.write(".gitattributes", "secrets/* filter=hide\n");
+    world.write("secrets/plan.txt", "words\n");
+    world.git(&["config", "filter.hide.clean", "tr a-z A-Z"]);
+    world.git(&["add", "-A"]);
+    world.git(&["commit", "-qm", "Hidden"]);
+    let _model = checkpointing(
+        &mut world,
+        1,
+        "rm .gitattributes; echo in the clear > secrets/plan.txt; echo new > secrets/new.txt; echo work > work.txt",
+    );
+    let path = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
+    let git = std::env::split_paths(&path).map(|folder| folder.join("git")).find(|git| git.exists());
+    let script = format!(
+        "#!/bin/sh\ncase \" $* \" in *\" --source\"*) echo \"error: unknown option\" >&2; exit 129;; esac\nexec '{}' \"$@\"\n",
+        git.expect("a git").display()
+    );
+    world.write_program(world.home().join("old/git"), &script);
+    world.set_env("PATH", format!("{}:{path}", world.home().join("old").display()));
+    let finished = run(&world, &["--max-iterations", "1"]);
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    let commits = checkpoint_commits(&world);
+    let [(id, _)] = commits.as_slice() else { panic!("one commit of ours: {commits:?}") };
+    assert_eq!(world.git(&["show", &format!("{id}:work.txt")]), "work");
+    assert_eq!(world.git(&["show", &format!("{id}:secrets/plan.txt")]), "WORDS");
+    assert!(!world.git(&["ls-tree", "-r", "--name-only", id]).contains("new.txt"));
+    assert!(handoff(&world).contains("secrets/new.txt"), "{}", handoff(&world));
+}

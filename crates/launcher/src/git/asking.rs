@@ -22,6 +22,13 @@ pub(crate) fn asking(folder: &Path, arguments: &[&str], limit: TimeLimit) -> Res
     Ok(reading_command(folder, &root, &[], arguments))
 }
 
+/// Creates a git that only reads, as [`asking`] does, with further settings. It must be none that could run filters.
+pub(crate) fn asking_with(folder: &Path, settings: &[&str], arguments: &[&str]) -> Result<Command, Outcome> {
+    let root = working_tree(folder)?;
+    let settings: Vec<OsString> = settings.iter().map(OsString::from).collect();
+    Ok(reading_command(folder, &root, &settings, arguments))
+}
+
 /// The same for a command that could run filters, and whether there are any.
 pub(super) fn asking_without_filters(
     folder: &Path,

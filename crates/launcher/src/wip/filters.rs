@@ -2,7 +2,7 @@
 //! clear because a filter was missing, failed, or was taken away from the file.
 
 use super::Choice;
-use crate::changes::{self, FolderInTree, filters_of, quoted};
+use crate::changes::{self, Filtered, Filters, FolderInTree, filters_of, quoted};
 use crate::child::{self, Terms};
 use crate::git::GitWriter;
 use crate::git_error::GitError;
@@ -28,8 +28,7 @@ pub(super) fn sift(
 ) -> Result<Vec<String>, GitError> {
     let folder = writer.folder();
     let files = files(folder, choice);
-    let under = filters_of(folder, &mut files.iter().map(Vec::as_slice), limit)?;
-    let mut out = taken_away(folder, head, &files, &under, limit);
+    let (under, mut out) = read_filters(folder, head, choice, &files, limit)?;
     let mut by_filter: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
     for (path, name) in under {
         by_filter.entry(name).or_default().push(path);
@@ -54,17 +53,19 @@ pub(super) fn sift(
     Ok(forbidden)
 }
 
-/// Leaves out what is under any filter. Returns the filters.
+/// Leaves out what is under any filter, or was in HEAD. Returns the filters.
 pub(super) fn leave_all_out(
     folder: &Path,
+    head: Option<&CommitId>,
     choice: &mut Choice,
     limit: TimeLimit,
 ) -> Result<Vec<String>, GitError> {
     let files = files(folder, choice);
-    let under = filters_of(folder, &mut files.iter().map(Vec::as_slice), limit)?;
+    let (under, mut out) = read_filters(folder, head, choice, &files, limit)?;
     let filters: BTreeSet<String> =
         under.iter().map(|(_, name)| String::from_utf8_lossy(name).into_owned()).collect();
-    choice.leave_out(&under.into_iter().map(|(path, _)| path).collect());
+    out.extend(under.into_iter().map(|(path, _)| path));
+    choice.leave_out(&out);
     Ok(filters.into_iter().collect())
 }
 
@@ -75,19 +76,28 @@ fn files(folder: &Path, choice: &Choice) -> Vec<Vec<u8>> {
     choice.paths.iter().filter(is_file).cloned().collect()
 }
 
-/// Those that HEAD's attributes put under a filter and the working tree's under another one or none: whoever wrote that
-/// line, these files are not to be committed as they are there. An older git cannot say, and then none is known.
-fn taken_away(
+/// Returns which files are under a filter, and those that HEAD's attributes put under another one. Whoever changed the attributes,
+/// the latter are not to be committed as they are. If HEAD's attributes cannot be read, every file may be such a one.
+fn read_filters(
     folder: &Path,
     head: Option<&CommitId>,
+    choice: &Choice,
     files: &[Vec<u8>],
-    now: &[(Vec<u8>, Vec<u8>)],
     limit: TimeLimit,
-) -> BTreeSet<Vec<u8>> {
-    let paths = &mut files.iter().map(Vec::as_slice);
-    let before =
-        head.and_then(|head| changes::filters_at(folder, head, paths, limit).ok()).unwrap_or_default();
-    before.into_iter().filter(|file| !now.contains(file)).map(|(path, _)| path).collect()
+) -> Result<(Vec<Filtered>, BTreeSet<Vec<u8>>), GitError> {
+    let filters = head.map(|head| changes::filters_since(folder, head, &choice.paths, files, limit));
+    match filters {
+        Some(Ok(Filters { future, former })) => {
+            let changed = former.into_iter().filter(|file| !future.contains(file));
+            let changed = changed.map(|(path, _)| path).collect();
+            Ok((future, changed))
+        }
+        unknown => {
+            let under = filters_of(folder, &mut files.iter().map(Vec::as_slice), limit)?;
+            let changed = unknown.map_or(BTreeSet::new(), |_| files.iter().cloned().collect());
+            Ok((under, changed))
+        }
+    }
 }
 
 /// The filters that change what is committed. One whose name cannot be set on a command line is not among them.

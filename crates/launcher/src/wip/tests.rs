@@ -437,10 +437,31 @@ fn a_file_whose_filter_fails_or_is_missing_or_was_taken_away_is_left_out() {
             "{UPPER} echo '*.up filter=up' > .gitattributes; echo a > a.up; git add -A; git commit -qm up"
         ),
     );
-    run(at, "echo > .gitattributes; echo in the clear > a.up; echo new > new.up");
-    let (files, mut left_out) = committed(at);
-    left_out.sort();
-    assert_eq!((files, left_out), (1, vec!["a.up".to_owned(), "new.up".to_owned()]));
+    for change in ["echo > .gitattributes", "rm .gitattributes", "ln -sf /dev/null .gitattributes"] {
+        run(at, &format!("{change}; echo in the clear > a.up; echo new > new.up"));
+        let (files, mut left_out) = committed(at);
+        left_out.sort();
+        assert_eq!((files, left_out), (1, vec!["a.up".to_owned(), "new.up".to_owned()]), "{change}");
+        run(at, "git reset -q --hard HEAD~1");
+    }
+}
+
+#[test]
+fn files_are_left_out_if_the_attributes_of_head_cannot_be_read() {
+    let folder = repository();
+    let at = folder.path();
+    run(
+        at,
+        &format!(
+            "{UPPER} mkdir -p in/side; echo '*.up filter=up' > in/.gitattributes; echo a > in/side/a.up; git add -A; git commit -qm up"
+        ),
+    );
+    run(at, "id=$(git rev-parse HEAD:in/.gitattributes); rm -f .git/objects/$(echo $id | sed 's,^..,&/,')");
+    run(at, "rm in/.gitattributes; echo in the clear > in/side/a.up");
+    let (_, left_out) = committed(at);
+    assert_eq!(left_out, ["in/side/a.up"]);
+    assert_eq!(run(at, "git show HEAD:in/side/a.up"), "A\n");
+    assert_eq!(run(at, "ls .git | grep -c plimsoll || true"), "0\n", "no index of ours stays");
 }
 
 #[test]
