@@ -2,8 +2,9 @@
 
 use super::workers::{LIMIT, TWO, does, honest, number, reasons, run};
 use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::story::tick as tick_in_plan;
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{start, world};
+use plimsoll_tests::{ITEMS, start, world};
 
 /// The branch on which everything is merged, whether anything is or not.
 fn target(world: &World) -> String {
@@ -188,4 +189,59 @@ fn a_relative_path_entry_leads_git_to_no_program_of_a_commit() {
     assert!(signed.contains("users") && stored(&world, "a.loud") == "aloud\n", "{finished:?}");
     let ran = world.home().join("ran");
     assert!(!ran.exists(), "{}", world.read(&ran));
+}
+
+#[test]
+fn each_item_is_named_by_its_last_commit_if_git_does_not_track_the_plan() {
+    let mut world = world("# Plan\n\n- [ ] Item 1\n- [ ] Item 2\n- [ ] Item 3\n");
+    world.git(&["rm", "-q", "--cached", "fix_plan.md"]);
+    world.write(".gitignore", "fix_plan.md\n");
+    world.git(&["add", ".gitignore"]);
+    world.git(&["commit", "-qm", "The plan is mine"]);
+    let _model = start(&mut world, honest);
+    // So slow where results are merged that the later items are merged together.
+    let finished = run(&world, &["3", "--verify", "case $PWD in */merge) sleep 6;; esac"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let target = target(&world);
+    for number in 1..=3 {
+        let file = format!("done/{number}.txt");
+        let message = world.git(&["log", "-1", "--format=%B", &target, "--", &file]);
+        assert!(message.contains("Plimsoll-Run: "), "{number}: {message}");
+        assert!(message.contains(&format!("Plimsoll-Item: Item {number}")), "{number}: {message}");
+    }
+}
+
+#[test]
+fn a_run_without_workers_keeps_what_was_proved_and_a_broken_turn_log_is_named() {
+    let mut world = world(ITEMS);
+    let _model = start(&mut world, |turn| {
+        let Some(item) = turn.item.clone() else { return Step::text(turn.promise.clone()) };
+        let done = format!("echo '{item}' >> work.txt && {}", tick_in_plan(&item));
+        let commit = format!("git add work.txt fix_plan.md && git commit -qm 'Finish {item}'");
+        match turn.step {
+            0 => Step::bash(format!("{done} && {commit}")).usage(30_000),
+            _ => Step::text(format!("{item} is done.\n\n{}", turn.promise)).usage(31_000),
+        }
+    });
+    let finished = plimsoll_tests::run(&world, &["--verify", "test -e work.txt"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let check = |commit: &str| world.plimsoll(&["log", "--check", commit]).run();
+    for (commit, item) in [("HEAD", "Item three"), ("HEAD~1", "Item two")] {
+        let checked = check(commit);
+        assert_eq!(checked.code, Some(0), "{checked:?}");
+        for words in
+            ["1 verify command passed on this tree", "  test -e work.txt", item, "(turn log intact)", "$0."]
+        {
+            assert!(checked.stdout.contains(words), "{words}: {checked:?}");
+        }
+    }
+    assert_eq!(check("HEAD~3").code, Some(1), "no command ran there");
+    let turns = world.path(".claude/plimsoll/turns");
+    for file in std::fs::read_dir(turns).expect("turn logs").flatten().map(|entry| entry.path()) {
+        if file.extension().is_some_and(|extension| extension == "jsonl") {
+            world.write(&file, &world.read(&file).replace("Finish Item", "Forged Item"));
+        }
+    }
+    let checked = check("HEAD");
+    assert!(checked.stdout.contains("(turn log broken: plimsoll turns verify)"), "{checked:?}");
 }

@@ -377,18 +377,23 @@ impl<'a> Merger<'a> {
     }
 
     /// Sets the boxes of the plan as the board has them, whoever has changed them, in the last commit of the item's work, which
-    /// ends here; returns the new end.
+    /// ends here and gets the item's trailers; returns the new end.
     fn tick(&self, now: &Workers, item: usize, end: &CommitId) -> Result<CommitId, MergeError> {
         let repository = self.merge_repository();
-        if !now.plan_is_tracked {
-            return Ok(repository.head()?);
-        }
-        let Some(file) = &self.trees.plan_files.plan else { return Ok(repository.head()?) };
+        let text = &now.board.items[item].text;
+        let trailers = trailers(&self.run.run_id, &[text], None);
+        // An item without a commit of its own ends where the one before it does.
+        let has_commit = *end != self.end;
+        let unticked = || match has_commit {
+            true => repository.reword(end, &with_trailers(&repository.message(), &trailers)),
+            false => repository.head(),
+        };
+        let file = self.trees.plan_files.plan.as_ref().filter(|_| now.plan_is_tracked);
+        let Some(file) = file else { return Ok(unticked()?) };
         let path = repository.work_tree().join(file.as_str());
         let plan = disk::read(&path)?.unwrap_or_default();
         let is_here = |place: usize| place == item || self.stacked.iter().any(|one| one.item == place);
         let ticked = plan_edit::with_ticks(&plan, &ticks(now, is_here)).unwrap_or_else(|| plan.clone());
-        let text = &now.board.items[item].text;
         let ticked = match &self.table.shared {
             None => with_shown_notes(&ticked, &shown_plan(self.trees.main_project(), now)?),
             Some(shared) => {
@@ -398,12 +403,10 @@ impl<'a> Merger<'a> {
             }
         };
         if ticked == plan {
-            return Ok(repository.head()?);
+            return Ok(unticked()?);
         }
         disk::replace(&path, &ticked, Durability::Lazy)?;
-        let trailers = trailers(&self.run.run_id, &[text], None);
-        if *end == self.end {
-            // The item has no commit of its own.
+        if !has_commit {
             let message = format!("Tick {}", clip(&one_line(text), 60));
             return Ok(repository.commit_file(file, &with_trailers(&message, &trailers))?);
         }
