@@ -248,6 +248,7 @@ impl MergeRepository {
     /// What differs between two commits, in some files or in all, as text; at most so many characters from its beginning.
     pub fn difference(&self, from: &CommitId, to: &CommitId, files: &[String], most: usize) -> String {
         let question = ["diff", "--no-color", from.as_str(), to.as_str(), "--"];
+        let files: Vec<String> = files.iter().map(|file| format!(":(literal){file}")).collect();
         let question: Vec<&str> = question.into_iter().chain(files.iter().map(String::as_str)).collect();
         clip(&String::from_utf8_lossy(&self.read(&question).stdout), most)
     }
@@ -570,6 +571,15 @@ mod tests {
         ));
         assert!(text(&merge, "a.bin").starts_with("version https://git-lfs"), "{}", text(&merge, "a.bin"));
         assert!(!log.exists(), "a hook or a filter of the project ran");
+    }
+
+    #[test]
+    fn the_difference_in_a_file_is_found_whatever_its_name_means_to_git() {
+        let stage = merge_stage();
+        let (_folder, _repository, merge, first) = &stage;
+        let end = work(&stage, "one", "echo magic > ':!a.txt'; echo other > b.txt");
+        let difference = merge.difference(first, &end, &[":!a.txt".to_owned()], 10_000);
+        assert!(difference.contains("+magic") && !difference.contains("+other"), "{difference}");
     }
 
     #[test]

@@ -237,13 +237,12 @@ impl OwnRepository {
 
     /// Whether every change of a commit is on the target too, apart from these files: by its commits, or by others that change the
     /// same.
-    pub fn is_all_on(&self, target: &str, commit: &CommitId, files: &[RepoPath]) -> bool {
-        let parse = |question: &[&str]| CommitId::parse(&git::text(&self.ask(question))).ok();
-        let target = parse(&["rev-parse", "--verify", "--quiet", &format!("{target}^{{commit}}")]);
-        let base = parse(&["merge-base", target.as_ref().map_or("", CommitId::as_str), commit.as_str()]);
+    pub fn is_all_on(&self, target: &CommitId, commit: &CommitId, files: &[RepoPath]) -> bool {
+        let base = self.ask(&["merge-base", target.as_str(), commit.as_str()]);
+        let base = CommitId::parse(&git::text(&base)).ok();
         // A commit of the target may have a tick of the plan beside its work, so both sides are compared without these files.
         let without = |end: &CommitId| self.without_files(base.as_ref()?, end, files).ok();
-        let Some((target, commit)) = target.as_ref().and_then(without).zip(without(commit)) else {
+        let Some((target, commit)) = without(target).zip(without(commit)) else {
             return false;
         };
         let answer = self.ask(&["cherry", target.as_str(), commit.as_str()]);
@@ -350,7 +349,7 @@ impl OwnRepository {
         Err(OwnRepositoryError::NotGiven { commit: commit.clone(), why: last_words(&outcome) })
     }
 
-    /// Makes a reference of the clone name a commit of ours, so that `git gc` keeps it and the user finds it.
+    /// Makes a reference of the clone, which begins with `refs/`, name a commit of ours, so that `git gc` keeps it and the user finds it.
     pub fn show_in_clone(&self, reference: &str, commit: &CommitId) -> Result<(), OwnRepositoryError> {
         if git::commit(&self.clone, reference).as_ref() == Some(commit) {
             return Ok(());

@@ -327,9 +327,9 @@ mod tests {
         for taken in [&more, &target] {
             own.take(taken).unwrap();
         }
-        assert!(own.is_all_on(target.as_str(), &work, &files(&FILES)[..1]));
-        assert!(!own.is_all_on(target.as_str(), &more, &files(&FILES)[..1]));
-        assert!(!own.is_all_on(target.as_str(), &work, &files(&FILES)[1..]));
+        assert!(own.is_all_on(&target, &work, &files(&FILES)[..1]));
+        assert!(!own.is_all_on(&target, &more, &files(&FILES)[..1]));
+        assert!(!own.is_all_on(&target, &work, &files(&FILES)[1..]));
     }
 
     #[test]

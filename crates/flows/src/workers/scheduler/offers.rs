@@ -354,7 +354,7 @@ impl<'scope> Scheduler<'scope, '_> {
             let Some(end) = worktree::end_of(repository, &branch) else { continue };
             let is_all_merged = || {
                 let target = target.as_ref().filter(|_| own.take(&end).is_ok());
-                target.is_some_and(|target| own.is_all_on(target.as_str(), &end, &plan_files))
+                target.is_some_and(|target| own.is_all_on(target, &end, &plan_files))
             };
             if epoch == now.board.items[item].epoch || is_all_merged() {
                 worktree::remove_branch(repository, &branch, &end);

@@ -269,10 +269,13 @@ impl RemoteTarget {
         let (fleet, number) = (&self.fleet, item + 1);
         let branches = self.remote.below(&format!("refs/plimsoll/{fleet}/branches/{number}"));
         let texts = self.remote.below(&format!("refs/plimsoll/{fleet}/texts/{number}"));
-        let target = self.reference();
+        let target = self.seen();
+        let is_merged = |end: &CommitId| {
+            target.as_ref().is_some_and(|target| self.own().is_all_on(target, end, plan_files))
+        };
         let branch = |(known, end): &(String, CommitId)| {
             let attempt = known.rsplit('/').next()?;
-            let is_over = attempt == epoch.to_string() || self.own().is_all_on(&target, end, plan_files);
+            let is_over = attempt == epoch.to_string() || is_merged(end);
             is_over.then(|| (format!("refs/heads/plimsoll-items/{fleet}/{number}/{attempt}"), end.clone()))
         };
         let text = |(known, id): &(String, CommitId)| {
