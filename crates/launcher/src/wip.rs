@@ -77,6 +77,19 @@ pub fn commit_wip(
     commit_within(folder, message, is_ours, allowed, COMMIT_DEADLINE)
 }
 
+/// Returns the files below this folder that differ from HEAD, without those that git ignores and those that are ours: after
+/// [`commit_wip`] they are what it left out. None if git cannot say.
+pub fn uncommitted_files(
+    folder: &Path,
+    is_ours: &dyn Fn(&str) -> bool,
+    allowed: AllowedPrograms,
+) -> Option<Vec<String>> {
+    let limit = TimeLimit::within(CHOICE_DEADLINE);
+    let writer = GitWriter::new(folder, allowed).ok()?;
+    let changes = changes::since_head(folder, git::head(folder).as_ref(), Some(&writer), limit).ok()?;
+    Some(changes.iter().map(Change::name).filter(|name| !is_ours(name)).collect())
+}
+
 fn commit_within(
     folder: &Path,
     message: &str,

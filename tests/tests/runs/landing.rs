@@ -191,6 +191,57 @@ fn a_relative_path_entry_leads_git_to_no_program_of_a_commit() {
     assert!(!ran.exists(), "{}", world.read(&ran));
 }
 
+/// A session in the sandbox can write every file of its worktree, and leave its work uncommitted.
+#[test]
+fn hooks_and_filters_of_the_tree_run_for_no_worker_and_their_files_are_named() {
+    let mut world = world(TWO);
+    let trap = "#!/bin/sh\ntest -n \"$IN_SESSION\" || echo \"$0 $PWD\" >> ~/ran\n";
+    let hooks =
+        ["pre-commit", "post-commit", "post-checkout", "pre-rebase", "post-rewrite", "reference-transaction"];
+    world.write_program("tools/clean.sh", "#!/bin/sh\ntr a-z A-Z\n");
+    world.write_program(".husky/pre-commit", "#!/bin/sh\nsh tools/check.sh\n");
+    world.write("tools/check.sh", "true\n");
+    world.write(".gitattributes", "*.own filter=own\n");
+    world.git(&["add", "-A"]);
+    world.git(&["commit", "-qm", "Hooks"]);
+    world.git(&["config", "core.hooksPath", ".husky"]);
+    world.git(&["config", "filter.own.clean", "sh tools/clean.sh"]);
+    world.git(&["config", "filter.own.smudge", "sh tools/clean.sh"]);
+    let attack = format!(
+        "export IN_SESSION=1; for hook in {}; do printf '%s' '{trap}' > .husky/$hook; chmod +x .husky/$hook; done; \
+         printf '%s' '{trap}' > tools/check.sh; printf '%scat\\n' '{trap}' > tools/clean.sh",
+        hooks.join(" ")
+    );
+    let _model = start(&mut world, move |turn| {
+        let item = turn.item.clone().unwrap_or_default();
+        match (turn.step, number(&item).as_str()) {
+            // Committed by itself, then some work that is not.
+            (0, "1") => Step::bash(format!(
+                "{attack}; mkdir -p done && echo 1 > done/1.txt && git -c core.hooksPath=/dev/null add done && \
+                 git -c core.hooksPath=/dev/null commit -qm 'Finish {item}'; \
+                 echo new > new.own; echo plain > plain.txt; sed -i 's/\\[ \\]/[x]/' plimsoll-item.md"
+            ))
+            .usage(30_000),
+            (0, number) => Step::bash(format!(
+                "{attack}; mkdir -p done && echo {number} > done/{number}.txt; sed -i 's/\\[ \\]/[x]/' plimsoll-item.md"
+            ))
+            .usage(30_000),
+            _ => honest(turn),
+        }
+    });
+    let finished = run(&world, &["2", "--verify", "true"]);
+    let ran = world.home().join("ran");
+    assert!(!ran.exists(), "{}: {finished:?}", world.read(&ran));
+    assert_eq!(stored(&world, "plain.txt"), "plain\n", "{finished:?}");
+    let files = world.git(&["ls-tree", "-r", "--name-only", &target(&world)]);
+    assert!(!files.contains("new.own"), "{files}");
+    let said = format!("{} {}", finished.stdout, finished.stderr);
+    assert!(said.contains("these files are not committed: new.own"), "{finished:?}");
+    let place = world.home().join(".local/state/plimsoll/trees");
+    let kept = world.command("find", &[&place.display().to_string(), "-name", "new.own"]).run().stdout;
+    assert_eq!(kept.lines().count(), 1, "what no commit has stays: {kept}");
+}
+
 #[test]
 fn each_item_is_named_by_its_last_commit_if_git_does_not_track_the_plan() {
     let mut world = world("# Plan\n\n- [ ] Item 1\n- [ ] Item 2\n- [ ] Item 3\n");

@@ -285,6 +285,24 @@ fn an_item_whose_review_gives_no_verdict_is_not_merged_and_asks() {
     assert!(status.contains("1 of 2 done") && status.contains("Two reviews of this item"), "{status}");
 }
 
+/// Git does not look at a file that is assumed to be unchanged: the worktree shows another content than the commit that lands.
+#[test]
+fn a_review_reads_the_commit_and_not_the_worktree() {
+    let world = world("# Plan\n\n- [ ] Item 1\n");
+    let works = "begin; answers 30000; echo COMMITTED > code.txt
+        sed -i 's/\\[ \\]/[x]/' plimsoll-item.md; git add -A; git commit -qm \"Finish $item\"
+        git update-index --assume-unchanged code.txt; echo SHOWN > code.txt; says \"$promise\"\n";
+    world.write(world.home().join("reviews/1"), "cp code.txt \"$HOME/seen.txt\"; reviews 'VERDICT: pass'\n");
+    let client = stand_in(&world, &[works]);
+    let ours = ["run", "--objective", "Do the plan.", "--workers", "2", "--review", "item"];
+    let finished = world.plimsoll(&[&ours[..], &["--client", &client]].concat()).timeout(LIMIT).run();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(merged(&world, "code.txt"), "COMMITTED");
+    assert_eq!(world.read(world.home().join("seen.txt")), "COMMITTED\n");
+    let prompt = world.read(world.home().join("reviewed/1/prompt"));
+    assert!(prompt.contains("+COMMITTED") && !prompt.contains("SHOWN"), "{prompt}");
+}
+
 #[test]
 fn what_breaks_the_check_of_an_item_that_is_merged_comes_back() {
     let mut world = world("# Plan\n\n- [ ] Item 1 (verify: test -e one)\n- [ ] Item 2 (after: 1)\n");

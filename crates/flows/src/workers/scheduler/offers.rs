@@ -22,11 +22,14 @@ use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::workers::{ItemOutcome, Workers};
 use plimsoll_domain::{Exit, Status, Verdict};
 use plimsoll_launcher::branch::{Head, head};
-use plimsoll_launcher::wip::{Wip, commit_wip};
+use plimsoll_launcher::wip::{Wip, commit_wip, uncommitted_files};
 use plimsoll_launcher::{git, worktree};
 use plimsoll_policy::workers::{Claim, give_back, offer, pause, set_aside};
-use plimsoll_store::{Durability, clock, state_file};
+use plimsoll_store::{Durability, Project, clock, state_file};
 use std::time::Duration;
+
+/// So many files that a worktree stays for are named.
+const MAX_NAMED_FILES: usize = 10;
 
 /// Why the work of a run that is done cannot be taken.
 #[derive(Debug, thiserror::Error)]
@@ -325,7 +328,9 @@ impl<'scope> Scheduler<'scope, '_> {
             // A client that outlived its run may have written since.
             carry_notes(self.project, &now, self.trees, item)?;
             let moved = records::move_to(&project, self.project).map_err(|error| error.to_string());
-            let removed = moved.and_then(|()| self.trees.remove(&tree).map_err(|error| error.to_string()));
+            let removed = moved
+                .and_then(|()| self.describe_uncommitted(&project).map_or(Ok(()), Err))
+                .and_then(|()| self.trees.remove(&tree).map_err(|error| error.to_string()));
             match removed {
                 Ok(()) => self.remove_branches(&now, item),
                 Err(why) => {
@@ -340,6 +345,20 @@ impl<'scope> Scheduler<'scope, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Names the files of a worktree that no commit has, because they look like secrets, are large, or are under a filter that may
+    /// not run; `None` if there is no such file.
+    fn describe_uncommitted(&self, project: &Project) -> Option<String> {
+        let allowed = allowed_programs(self.run.options.commit_hooks);
+        let Some(files) = uncommitted_files(project.root(), &is_ours, allowed) else {
+            return Some("git does not say what is uncommitted there".to_owned());
+        };
+        let named: Vec<&str> = files.iter().take(MAX_NAMED_FILES).map(String::as_str).collect();
+        let more = files.len() - named.len();
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        (!files.is_empty())
+            .then(|| format!("these files are not committed: {}{more}", one_line(&named.join(", "))))
     }
 
     /// The branches of an item that is merged. Of an earlier attempt it stays if anything of it is not on the run's branch: what
