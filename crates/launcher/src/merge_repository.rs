@@ -315,7 +315,8 @@ impl MergeRepository {
     }
 
     fn write(&self, arguments: &[&str], deadline: Duration) -> Outcome {
-        let places = [self.work_tree.as_path(), self.own.clone_git()];
+        // The git folder of a linked worktree, or a separate one, says nothing of where the project's files are.
+        let places = [self.work_tree.as_path(), self.own.clone_git(), self.own.clone_root()];
         match GitWriter::for_own_repository(self.own.git_folder(), &self.work_tree, &places, self.allowed) {
             Ok(writer) => writer.run(arguments, deadline),
             Err(outcome) => git::not_started(&outcome),
@@ -571,6 +572,36 @@ mod tests {
         ));
         assert!(text(&merge, "a.bin").starts_with("version https://git-lfs"), "{}", text(&merge, "a.bin"));
         assert!(!log.exists(), "a hook or a filter of the project ran");
+    }
+
+    #[test]
+    fn a_program_of_a_project_apart_from_its_git_folder_does_not_run() {
+        let (folder, repository) = stage();
+        let log = folder.path().join("ran");
+        shell(&repository, "mkdir tools; echo '*.own filter=own' > .gitattributes; echo own > b.own");
+        std::fs::write(
+            repository.join("tools/smudge.sh"),
+            format!("#!/bin/sh\necho $0 >> {}\ncat\n", log.display()),
+        )
+        .unwrap();
+        shell(&repository, "chmod +x tools/smudge.sh; git add -A; git commit -qm Tools");
+        shell(&repository, "git worktree add -q ../linked");
+        shell(folder.path(), "git clone -q --separate-git-dir apart.git 'main tree' apart 2>&1");
+        for name in ["linked", "apart"] {
+            let project = folder.path().join(name);
+            let program = project.join("tools/smudge.sh").display().to_string();
+            shell(
+                &project,
+                &format!("git config filter.own.smudge {program}; git config filter.own.required true"),
+            );
+            let own =
+                OwnRepository::open(&project, &folder.path().join(format!("{name}.merge.git"))).unwrap();
+            let tree = folder.path().join(format!("{name}.merge"));
+            let merge = MergeRepository::open(own, &tree, AllowedPrograms::TrustedDrivers).unwrap();
+            merge.check_out(&git::head(&project).unwrap()).unwrap();
+            assert_eq!(text(&merge, "b.own"), "own\n", "{name}");
+            assert!(!log.exists(), "{name}: a filter of the project ran");
+        }
     }
 
     #[test]
