@@ -45,6 +45,8 @@ linux_tools() {
   need jq jq
   need cc gcc
   need python3 python3
+  # A verify command of a test runs it in the sandbox.
+  /usr/bin/python3 -c 'import pytest' 2>/dev/null || missing+=(python3-pytest)
   # The completions are tested in their shells, the manual pages with man.
   need zsh zsh
   need fish fish

@@ -107,6 +107,7 @@ fn cargo_npm_python_and_git_work_inside() {
         .output()
         .is_ok_and(|output| output.status.success());
     let python = if has_pytest { "/usr/bin/python3 -m pytest -q" } else { "/usr/bin/python3 -m unittest -q" };
+    eprintln!("the Python project is tested by `{python}`; scripts/test.sh installs pytest");
     let commands = [
         "cargo test -q",
         "npm ci && npm test",
