@@ -13,6 +13,7 @@ pub(crate) mod item_figures;
 mod merger;
 pub mod pending_items;
 mod records;
+pub mod repository_copy;
 mod returned;
 mod scheduler;
 mod session_notes;
@@ -32,12 +33,13 @@ use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::{RunState, Settings};
 use plimsoll_launcher::own_repository::OwnRepository;
 use plimsoll_launcher::worktree::PlanFiles;
-use plimsoll_launcher::{git, own_repository, process, worktree};
+use plimsoll_launcher::{git, process, worktree};
 use plimsoll_store::{Durability, Project, StoreError, disk, environment, layout, ledger, lock, state_file};
+use repository_copy::announce_copy;
 use scheduler::Scheduler;
 use shared::{BoardError, RemoteTarget, Shared, SharedBoard};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use table::Table;
 use tree::{Setup, Trees};
 
@@ -235,27 +237,9 @@ fn copy_repository(
     let home = || StoreError::NoHome { project: project.root().to_owned() };
     let folder = tree::merge_git_folder(project, &run.run_id).ok_or_else(home)?;
     let is_new = !disk::exists(&folder);
-    let large =
-        own_repository::size_of_objects(repository).filter(|size| is_new && *size > own_repository::LARGE);
-    if let Some(size) = large {
-        watcher.tell(&Progress::Note(copy_words(size)));
-    }
-    let begun = Instant::now();
-    let own = OwnRepository::open(repository, &folder);
-    let own = own.map_err(|error| WorkersError::NoMerger(error.to_string()))?;
-    if large.is_some() {
-        watcher.tell(&Progress::Note(format!("copied in {} s", begun.elapsed().as_secs())));
-    }
-    Ok(own)
-}
-
-/// Announces the copy of a large repository.
-pub fn copy_words(size: u64) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "a size for people")]
-    let gigabytes = size as f64 / 1e9;
-    format!(
-        "copying the repository ({gigabytes:.1} GB of git objects): results are verified in the copy, which sessions cannot write"
-    )
+    let print = &mut |words| watcher.tell(&Progress::Note(words));
+    let own = announce_copy(repository, is_new, print, || OwnRepository::open(repository, &folder));
+    own.map_err(|error| WorkersError::NoMerger(error.to_string()))
 }
 
 /// Where the worktrees are, and what is there before the first of them.

@@ -1,6 +1,8 @@
 //! The git remote of the clone in which a command runs. What git needs to speak to it lies in a folder that goes with the command.
 
+use plimsoll_cli::console::say_error;
 use plimsoll_domain::git_names::{BranchName, CommitId};
+use plimsoll_flows::workers::repository_copy::announce_copy;
 use plimsoll_launcher::remote_repository::{Lease, Push, Remote, RemoteError};
 use std::path::Path;
 use tempfile::TempDir;
@@ -27,7 +29,10 @@ impl CloneRemote {
     /// The remote of this name.
     pub(super) fn open(repository: &Path, name: &str) -> Result<CloneRemote, CloneError> {
         let folder = tempfile::tempdir()?;
-        let remote = Remote::open(repository, name, &folder.path().join("remote.git"))?;
+        let git_folder = folder.path().join("remote.git");
+        let remote = announce_copy(repository, true, &mut |words| say_error(&words), || {
+            Remote::open(repository, name, &git_folder)
+        })?;
         Ok(CloneRemote { remote, _folder: folder })
     }
 

@@ -19,9 +19,9 @@ use plimsoll_domain::{RunState, Status, TodoList, todo};
 use plimsoll_flows::run::lifecycle::{self, Changes, NewRun, Resumed, StartError};
 use plimsoll_flows::run::sandbox::{self, SandboxError};
 use plimsoll_flows::run::{Options, Preflight, RunError, prepare};
+use plimsoll_flows::workers::repository_copy::announce_copy;
 use plimsoll_flows::workers::shared::RemoteTarget;
 use plimsoll_flows::workers::{self, FleetPlan, Joining, SHOWN_PLAN, WorkersError, ground};
-use plimsoll_launcher::own_repository;
 use plimsoll_launcher::remote_repository::{Remote, RemoteError};
 use plimsoll_store::{
     Durability, Project, StoreError, config, disk, environment, layout, ledger, state_file,
@@ -126,8 +126,10 @@ fn work(arguments: &JoinArguments) -> Result<u8, JoinError> {
     refuse_large_files(&project)?;
     let no_home = || StoreError::NoHome { project: project.root().to_owned() };
     let fetched = workers::fetched_folder(&project, &arguments.name).ok_or_else(no_home)?;
-    say_copy(&ground.repository, &fetched);
-    let remote = Remote::open(&ground.repository, &arguments.remote, &fetched)?;
+    let is_new = !disk::exists(&fetched);
+    let remote = announce_copy(&ground.repository, is_new, &mut |words| say(words), || {
+        Remote::open(&ground.repository, &arguments.remote, &fetched)
+    })?;
     if remote.address() != plan.repo {
         say_error(&format!(
             "the fleet was created with the remote {}; this clone's `{}` is {}",
@@ -337,14 +339,6 @@ fn fleet_plan(arguments: &JoinArguments, plan: &SharedPlan, member: &str) -> Fle
         target: plan.target.to_string(),
         began_at: plan.began_at.to_string(),
         tracked_plan: plan_here(plan),
-    }
-}
-
-/// Announces the copy of a large repository.
-fn say_copy(repository: &Path, copy: &Path) {
-    let size = own_repository::size_of_objects(repository).filter(|size| *size > own_repository::LARGE);
-    if let Some(size) = size.filter(|_| !disk::exists(copy)) {
-        say(workers::copy_words(size));
     }
 }
 
