@@ -117,6 +117,17 @@ pub(crate) fn commit_or_none(row: &Row, column: &str) -> Result<String, postgres
         .map(|known| known.map_or(String::new(), |known| known.0.0))
 }
 
+/// The commit that a column names.
+pub(crate) fn commit(row: &Row, column: &str) -> Result<String, postgres::Error> {
+    row.try_get::<_, Parsed<CommitId>>(column).map(|known| known.0.into())
+}
+
+/// The commits that a column names.
+pub(crate) fn commits(row: &Row, column: &str) -> Result<Vec<String>, postgres::Error> {
+    let known = row.try_get::<_, Vec<Parsed<CommitId>>>(column)?;
+    Ok(known.into_iter().map(|known| known.0.into()).collect())
+}
+
 /// An item of a row.
 pub(crate) fn item(row: &Row) -> Result<Placed, postgres::Error> {
     let text = |name: &str| row.try_get::<_, Option<String>>(name).map(Option::unwrap_or_default);
@@ -127,7 +138,7 @@ pub(crate) fn item(row: &Row) -> Result<Placed, postgres::Error> {
     let stage = match text("stage")?.as_str() {
         "open" => Stage::Open,
         "leased" => Stage::Leased { lease },
-        "offered" => Stage::Offered { commit: text("sha")? },
+        "offered" => Stage::Offered { commit: commit(row, "sha")? },
         "merged" => Stage::Merged,
         // The table has no other.
         _ => Stage::Aside { reason: aside(&text("aside")?, text("reason")?) },
@@ -144,7 +155,7 @@ pub(crate) fn item(row: &Row) -> Result<Placed, postgres::Error> {
         epoch: moment(row.try_get("epoch")?),
         tries: u32::try_from(row.try_get::<_, i32>("tries")?).unwrap_or_default(),
         note: text("note")?,
-        landings: row.try_get("landings")?,
+        landings: commits(row, "landings")?,
     };
     Ok((place(row.try_get("place")?), item))
 }

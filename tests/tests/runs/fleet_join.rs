@@ -421,12 +421,13 @@ fn a_clone_that_cannot_join_says_why() {
 fn a_row_of_the_database_is_no_option_of_git() {
     let victim = std::env::temp_dir().join(format!("plimsoll-victim-{}", std::process::id()));
     let option = format!("--output={}", victim.display());
-    for column in ["beyond", "start", "sha"] {
+    for column in ["beyond", "start", "sha", "landings"] {
         let fleet = Fleet::new(&["Item 1"], &Terms::default());
         let model = story(honest);
         let machine = fleet.machine(&model);
         let offered = if column == "sha" { ", stage = 'offered'" } else { "" };
-        fleet.server.sql(&format!("update plimsoll.item set {column} = '{option}'{offered}"));
+        let value = if column == "landings" { format!("array['{option}']") } else { format!("'{option}'") };
+        fleet.server.sql(&format!("update plimsoll.item set {column} = {value}{offered}"));
         let finished = join(&machine, &[]).wait(LIMIT);
         assert_ne!(finished.code, Some(0), "{column}: {finished:?}");
         assert!(format!("{finished:?}").contains("is not a commit id"), "{column}: {finished:?}");

@@ -3,7 +3,7 @@
 use super::{Change, Fleet, Rows, lock_plan, storable};
 use crate::database::Parameter;
 use crate::fault::FleetError;
-use crate::rows::{moment, number, small};
+use crate::rows::{commit, moment, number, small};
 use plimsoll_domain::board::Aside;
 use plimsoll_policy::workers::{self, Claim, Fenced, LEASE};
 use postgres::types::Type;
@@ -175,7 +175,7 @@ impl Fleet {
     pub fn offered(&mut self) -> Result<Vec<Offer>, FleetError> {
         let offer = |row: &Row| {
             let claim = claim_of(row)?;
-            Ok(Offer { item: claim.item, epoch: claim.epoch, commit: row.try_get("sha")? })
+            Ok(Offer { item: claim.item, epoch: claim.epoch, commit: commit(row, "sha")? })
         };
         self.database.read("read what is offered", OFFERED, &[(&self.plan, Type::INT8)], offer)
     }

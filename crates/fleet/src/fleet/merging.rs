@@ -2,6 +2,7 @@
 
 use super::{Change, Fleet, Rows, storable};
 use crate::fault::FleetError;
+use crate::rows::commit;
 use plimsoll_domain::board::{Board, Moment};
 use plimsoll_policy::workers::{self, Fenced};
 use postgres::types::Type;
@@ -47,7 +48,7 @@ impl Fleet {
 
     /// Every commit by which somebody was about to land what is not merged.
     pub(crate) fn landings(&mut self) -> Result<Vec<String>, FleetError> {
-        self.database.read(DOING, LANDINGS, &[(&self.plan, Type::INT8)], |row| row.try_get("sha"))
+        self.database.read(DOING, LANDINGS, &[(&self.plan, Type::INT8)], |row| commit(row, "sha"))
     }
 
     /// Counts as merged whatever has one of these commits.

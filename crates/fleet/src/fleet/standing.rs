@@ -3,7 +3,7 @@
 use super::Fleet;
 use crate::database::Database;
 use crate::fault::FleetError;
-use crate::rows::moment;
+use crate::rows::{commits, moment};
 use crate::schema;
 use plimsoll_domain::board::Moment;
 use postgres::types::Type;
@@ -172,7 +172,7 @@ fn item(row: &Row) -> Result<ItemStanding, Error> {
         aside: row.try_get("aside")?,
         reason: row.try_get("reason")?,
         note: row.try_get("note")?,
-        landings: row.try_get("landings")?,
+        landings: commits(row, "landings")?,
         answered: question.zip(row.try_get("answer")?),
         cost: row.try_get("cost")?,
         tokens: moment(row.try_get("tokens")?),

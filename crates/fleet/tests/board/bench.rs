@@ -40,7 +40,7 @@ pub(crate) fn plan(name: &str) -> NewPlan {
         deliver: Deliver::Branch,
         objective_hash: String::new(),
         max_cost: None,
-        began_at: "c0ffee".to_owned(),
+        began_at: "c0ffee0000000000000000000000000000000000".to_owned(),
         plan_file: "fix_plan.md".to_owned(),
         plan_is_tracked: true,
         below: String::new(),

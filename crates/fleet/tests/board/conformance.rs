@@ -158,7 +158,11 @@ fn a_late_renewal_takes_no_place_that_somebody_else_is_at_by_now() {
     assert_eq!(both.renew(late, 3 * LEASE), Ok(()));
     assert_eq!(both.renew(other, 3 * LEASE), Err(Fenced));
     both.board();
-    assert_eq!(both.offer(other, "c0ffee"), Ok(()), "nobody has taken that item itself");
+    assert_eq!(
+        both.offer(other, "c0ffee0000000000000000000000000000000000"),
+        Ok(()),
+        "nobody has taken that item itself"
+    );
     both.board();
 }
 
@@ -181,7 +185,7 @@ fn plans_of_any_shape_are_the_same_board() {
             both.outlook(7);
             both.board();
             if worker % 2 == 1 {
-                both.offer(claim, "c0ffee").expect("mine");
+                both.offer(claim, "c0ffee0000000000000000000000000000000000").expect("mine");
             }
         }
         let all_over = 7 + LEASE;

@@ -26,9 +26,9 @@ fn what_was_done_before_the_server_is_gone_stays_done_and_work_goes_on_after() {
     let mut fleet = create(&server.socket(), "x", &["a", "b", "c"]);
     let first = fleet.claim("one").expect("an answer").expect("an item");
     let second = fleet.claim("one").expect("an answer").expect("an item");
-    fleet.offer(first, "c0ffee").expect("mine");
+    fleet.offer(first, "c0ffee0000000000000000000000000000000000").expect("mine");
     let merger = fleet.become_merger("m").expect("an answer").expect("nobody else");
-    fleet.land(merger, 0, "beef").expect("the merger");
+    fleet.land(merger, 0, "beef000000000000000000000000000000000000").expect("the merger");
     let before = fleet.board().expect("an answer");
     server.restart_immediately();
     let lost = fleet.give_back(second).expect_err("the connection is gone");
@@ -44,10 +44,16 @@ fn what_was_done_before_the_server_is_gone_stays_done_and_work_goes_on_after() {
     assert_eq!(fleet.board().expect("a connection of its own accord"), before);
     fleet.renew(second).expect("still mine");
     assert_eq!(fleet.become_merger("m").expect("an answer"), Some(merger));
-    assert_eq!(fleet.settle(|commit| commit == "beef").expect("an answer"), [0]);
+    assert_eq!(
+        fleet.settle(|commit| commit == "beef000000000000000000000000000000000000").expect("an answer"),
+        [0]
+    );
     server.restart_immediately();
-    assert!(matches!(fault(fleet.offer(second, "c0de")), Fault::Lost | Fault::Restarting));
-    fleet.offer(second, "c0de").expect("it had not arrived");
+    assert!(matches!(
+        fault(fleet.offer(second, "c0de000000000000000000000000000000000000")),
+        Fault::Lost | Fault::Restarting
+    ));
+    fleet.offer(second, "c0de000000000000000000000000000000000000").expect("it had not arrived");
 }
 
 #[test]
@@ -64,7 +70,7 @@ fn a_server_that_is_away_or_takes_nothing_is_named() {
     for said in [
         late.claim("two").map(|_| ()),
         late.renew(mine),
-        late.offer(mine, "c0ffee"),
+        late.offer(mine, "c0ffee0000000000000000000000000000000000"),
         late.give_back(mine),
         late.become_merger("m").map(|_| ()),
         late.report(&plimsoll_fleet::WorkerReport { name: "two".to_owned(), ..Default::default() }),
@@ -142,9 +148,9 @@ fn a_role_without_rights_is_named() {
     fleet
         .report(&plimsoll_fleet::WorkerReport { name: "one".to_owned(), ..Default::default() })
         .expect("an answer");
-    fleet.offer(mine, "c0ffee").expect("mine");
+    fleet.offer(mine, "c0ffee0000000000000000000000000000000000").expect("mine");
     let merger = fleet.become_merger("m").expect("an answer").expect("nobody else");
-    fleet.land(merger, 0, "beef").expect("the merger");
+    fleet.land(merger, 0, "beef000000000000000000000000000000000000").expect("the merger");
     assert_eq!(fleet.settle(|_| true).expect("an answer"), [0]);
     assert!(fleet.drain(true).expect("an answer") && fleet.drain(false).expect("an answer"));
     assert!(!fleet.answer(0, "x").expect("an answer"));
@@ -313,11 +319,11 @@ fn a_worker_that_comes_back_after_its_lease_changes_nothing() {
         assert!(matches!(late, Err(FleetError::Fenced(Fenced))), "{late:?}");
     }
     assert_eq!(other.board().expect("an answer"), before);
-    other.offer(theirs, "c0ffee").expect("its own");
+    other.offer(theirs, "c0ffee0000000000000000000000000000000000").expect("its own");
     assert_eq!(
         fleet.board().expect("an answer").items[0].stage,
-        Stage::Offered { commit: "c0ffee".to_owned() }
+        Stage::Offered { commit: "c0ffee0000000000000000000000000000000000".to_owned() }
     );
-    let error = other.offer(theirs, "c0ffee").expect_err("it has arrived");
+    let error = other.offer(theirs, "c0ffee0000000000000000000000000000000000").expect_err("it has arrived");
     assert!(matches!(error, FleetError::Fenced(_)), "{error}");
 }

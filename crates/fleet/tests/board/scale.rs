@@ -106,7 +106,7 @@ fn a_thousand_workers_claim_from_plans_of_all_sizes() {
         told("  renewals", each, all);
         let (each, all) = by_all(&server.socket(), &name, |fleet, place| {
             if let Some(claim) = claims.get(place) {
-                fleet.offer(*claim, "c0ffee").expect("mine");
+                fleet.offer(*claim, "c0ffee0000000000000000000000000000000000").expect("mine");
             }
         });
         told("  offers", each, all);

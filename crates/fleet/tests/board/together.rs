@@ -133,11 +133,14 @@ fn a_pause_holds_for_all_and_the_journal_tells_everything_in_order() {
     assert_eq!(fleet.outlook().expect("an answer"), Outlook::Busy);
     thread::sleep(Duration::from_millis(700));
     let mine = fleet.claim("one").expect("an answer").expect("an item");
-    fleet.offer(mine, "c0ffee").expect("mine");
+    fleet.offer(mine, "c0ffee0000000000000000000000000000000000").expect("mine");
     let merger = other.become_merger("m").expect("an answer").expect("nobody else");
     other.become_merger("m").expect("an answer").expect("it goes on");
-    other.land(merger, 0, "beef").expect("the merger");
-    assert_eq!(other.settle(|commit| commit == "beef").expect("an answer"), [0]);
+    other.land(merger, 0, "beef000000000000000000000000000000000000").expect("the merger");
+    assert_eq!(
+        other.settle(|commit| commit == "beef000000000000000000000000000000000000").expect("an answer"),
+        [0]
+    );
     let told = fleet.events(0, 100).expect("the journal");
     let told: Vec<String> = told
         .iter()
@@ -155,9 +158,9 @@ fn a_pause_holds_for_all_and_the_journal_tells_everything_in_order() {
             "failed 0 one stuck in the mud",
             "paused",
             "claimed 0 one",
-            "offered 0 one c0ffee",
+            "offered 0 one c0ffee0000000000000000000000000000000000",
             "merger m",
-            "landing 0 beef",
+            "landing 0 beef000000000000000000000000000000000000",
             "merged 0",
         ]
     );

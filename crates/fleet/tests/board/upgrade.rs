@@ -15,9 +15,9 @@ const OF_VERSION_1: &str = concat!(
      insert into plimsoll.plan (name, repo, target, verify, deliver, objective_hash, max_cost, has_areas, created, merger_epoch)
        values ('old', 'git@example.com:x.git', 'main', '{make test}', 'branch', 'f00', 5, false, 1000, 3);
      insert into plimsoll.item (plan, place, text, needs, areas, stage, epoch, tries, worker, lease_until, sha, aside, reason, landings)
-       values (1, 0, 'a', '{}', '{}', 'merged', 1, 0, null, null, null, null, null, '{beef}'),
+       values (1, 0, 'a', '{}', '{}', 'merged', 1, 0, null, null, null, null, null, '{beef000000000000000000000000000000000000}'),
          (1, 1, 'b', '{}', '{}', 'leased', 2, 1, 'one', 9000000000000, null, null, null, '{}'),
-         (1, 2, 'c', '{}', '{}', 'offered', 1, 0, null, null, 'c0ffee', null, null, '{}'),
+         (1, 2, 'c', '{}', '{}', 'offered', 1, 0, null, null, 'c0ffee0000000000000000000000000000000000', null, null, '{}'),
          (1, 3, 'd', '{}', '{}', 'aside', 4, 3, null, null, null, 'question', 'Which?', '{}'),
          (1, 4, 'e', '{0}', '{}', 'open', 0, 0, null, null, null, null, null, '{}');
      insert into plimsoll.worker (plan, name, machine, pid, version, started, seen, cost)
@@ -49,7 +49,7 @@ fn a_fleet_of_version_1_lives_on_once_somebody_creates_another() {
     let stages: Vec<Stage> = board.items.iter().map(|item| item.stage.clone()).collect();
     assert_eq!(stages[0], Stage::Merged);
     assert!(matches!(&stages[1], Stage::Leased { lease } if lease.holder == "one"));
-    assert_eq!(stages[2], Stage::Offered { commit: "c0ffee".to_owned() });
+    assert_eq!(stages[2], Stage::Offered { commit: "c0ffee0000000000000000000000000000000000".to_owned() });
     assert_eq!(stages[3], Stage::Aside { reason: Aside::Question("Which?".to_owned()) });
     assert_eq!((board.items[1].epoch, board.items[1].tries, board.merger_epoch), (2, 1, 3));
     assert_eq!(old.spent().expect("an answer").cost.to_string(), "1.5");
@@ -73,7 +73,7 @@ fn nothing_is_claimed_of_a_fleet_that_drains_or_has_ended() {
         assert_eq!(fleet.claim("two").expect("an answer"), None);
         // What is begun is finished.
         fleet.renew(mine).expect("mine");
-        fleet.offer(mine, "c0ffee").expect("mine");
+        fleet.offer(mine, "c0ffee0000000000000000000000000000000000").expect("mine");
         set("draining = false");
         assert!(fleet.claim("two").expect("an answer").is_some());
         for ended in ["done", "stopped"] {
@@ -95,9 +95,9 @@ fn the_views_for_dashboards_count_what_is_there() {
         fleet.report(&WorkerReport { name, machine, cost, ..WorkerReport::default() }).expect("an answer");
     }
     let first = fleet.claim("m/1").expect("an answer").expect("an item");
-    fleet.offer(first, "c0ffee").expect("mine");
+    fleet.offer(first, "c0ffee0000000000000000000000000000000000").expect("mine");
     let merger = fleet.become_merger("m").expect("an answer").expect("nobody else");
-    fleet.land(merger, 0, "beef").expect("the merger");
+    fleet.land(merger, 0, "beef000000000000000000000000000000000000").expect("the merger");
     fleet.settle(|_| true).expect("an answer");
     let second = fleet.claim("m/2").expect("an answer").expect("an item");
     fleet.set_aside(second, &Aside::Question("Which?".to_owned())).expect("mine");
@@ -117,7 +117,10 @@ fn the_views_for_dashboards_count_what_is_there() {
         client.query("select item, stage, landings, reason from plimsoll.fleet_items order by item", &[]);
     let items: Vec<(i32, String, Vec<String>, Option<String>)> =
         items.expect("rows").iter().map(|row| (row.get(0), row.get(1), row.get(2), row.get(3))).collect();
-    assert_eq!(items[0], (1, "merged".to_owned(), vec!["beef".to_owned()], None));
+    assert_eq!(
+        items[0],
+        (1, "merged".to_owned(), vec!["beef000000000000000000000000000000000000".to_owned()], None)
+    );
     assert_eq!(items[1], (2, "aside".to_owned(), Vec::new(), Some("Which?".to_owned())));
     let costs = client.query("select machine, workers, cost from plimsoll.fleet_costs order by machine", &[]);
     let costs: Vec<(String, i64, f64)> =

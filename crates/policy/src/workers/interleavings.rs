@@ -78,6 +78,11 @@ impl Kept for Board {
     }
 }
 
+/// The last commit of an attempt's branch, as long as an id of git's.
+fn end_of_branch(claim: Claim) -> String {
+    format!("b{:07x}{:032x}", claim.item, claim.epoch)
+}
+
 /// Numbers by chance, the same for the same seed.
 struct Chance(u64);
 
@@ -157,7 +162,8 @@ impl<K: Kept> World<K> {
 
     fn commit(&mut self, item: usize) -> String {
         self.commits += 1;
-        format!("{item}:{}", self.commits)
+        // As long as an id of git's: a database takes nothing else.
+        format!("{item:08x}{:032x}", self.commits)
     }
 
     /// One thing happens, and everything that has to hold is looked at.
@@ -195,7 +201,7 @@ impl<K: Kept> World<K> {
         let said = match self.chance.below(10) {
             0..4 => kept.renew(mine, self.now),
             4..7 => {
-                let branch = format!("branch {} {}", mine.item, mine.epoch);
+                let branch = end_of_branch(mine);
                 self.workers[who] = None;
                 kept.offer(mine, &branch)
             }
@@ -230,7 +236,7 @@ impl<K: Kept> World<K> {
         let how = self.chance.below(3);
         let said = match how {
             0 => self.kept.renew(ghost, self.now),
-            1 => self.kept.offer(ghost, "late"),
+            1 => self.kept.offer(ghost, &end_of_branch(ghost)),
             _ => self.kept.give_back(ghost),
         };
         // What is its own it may not keep where somebody else has begun something in the same place.
@@ -286,7 +292,7 @@ impl<K: Kept> World<K> {
     }
 
     fn landed(&self, item: usize) -> Vec<usize> {
-        let begins = format!("{item}:");
+        let begins = format!("{item:08x}");
         (0..self.target.len()).filter(|place| self.target[*place].starts_with(&begins)).collect()
     }
 
@@ -349,7 +355,7 @@ impl<K: Kept> World<K> {
                 Outlook::Done | Outlook::Stuck => return,
                 Outlook::Free => {
                     let mine = self.kept.claim("last", self.now).expect("it is free");
-                    self.kept.offer(mine, "branch").expect("nobody else is there");
+                    self.kept.offer(mine, &end_of_branch(mine)).expect("nobody else is there");
                 }
                 Outlook::Busy => {
                     let Merger::Seen { epoch, .. } = self.observe(9) else { continue };
@@ -393,13 +399,14 @@ fn the_model_notices_a_rule_that_is_broken() {
     for broken in [0, 1] {
         let mut world = World::new(1, board);
         let mine = world.kept.claim("w", 0).expect("an item");
-        world.kept.offer(mine, "branch").expect("mine");
+        let [written, unwritten] = [(); 2].map(|()| world.commit(mine.item));
+        world.kept.offer(mine, &end_of_branch(mine)).expect("mine");
         let merger = world.kept.become_merger("m", 0).expect("the only one");
         if broken == 1 {
-            world.kept.land(merger, mine.item, "0:1").expect("the merger");
-            world.target.push("0:1".to_owned());
+            world.kept.land(merger, mine.item, &written).expect("the merger");
+            world.target.push(written);
         }
-        world.target.push("0:2".to_owned());
+        world.target.push(unwritten);
         let before = world.board.clone();
         world.board = world.kept.board();
         let seen = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.hold(&before, "broken")));
