@@ -105,7 +105,7 @@ pub(crate) fn filters_since(
     let index = TemporaryIndex::of_commit(folder, head, limit)?;
     index.check_attribute_files(limit)?;
     let question = ["check-attr", "--cached", "-z", "--stdin", "filter"];
-    let former = index.answer(&question, Some(input.clone()), limit)?;
+    let former = index.answer_without_info(&question, input.clone(), limit)?;
     let is_attributes = |path: &&[u8]| path.rsplit(|byte| *byte == b'/').next() == Some(b".gitattributes");
     let changed = zero_terminated(&mut changed.iter().map(Vec::as_slice).filter(is_attributes));
     index.answer(&["update-index", "--force-remove", "-z", "--stdin"], Some(changed), limit)?;
@@ -143,9 +143,7 @@ impl<'a> TemporaryIndex<'a> {
         // Git would follow a link of that name, so nobody may guess it.
         let number = RandomState::new().hash_one(0);
         let name = format!("plimsoll-{}-{number:016x}.index", std::process::id());
-        let path = answer(folder, &["rev-parse", "--git-path", &name], None, limit)?;
-        let path = path.strip_suffix(b"\n").unwrap_or(&path);
-        let index = TemporaryIndex { folder, file: disk::canonical(folder).join(OsStr::from_bytes(path)) };
+        let index = TemporaryIndex { folder, file: git_path(folder, &name, limit)? };
         index.answer(&["read-tree", commit.as_str()], None, limit)?;
         Ok(index)
     }
@@ -161,6 +159,33 @@ impl<'a> TemporaryIndex<'a> {
             command
         });
         run_question(command, input, limit)
+    }
+
+    /// Answers as [`TemporaryIndex::answer`] does, without the attributes in `.git/info/attributes`, which a session can write and which
+    /// count more than those of any commit. No setting switches them off, so git is given a folder without them in place of the
+    /// repository's common one.
+    fn answer_without_info(
+        &self,
+        arguments: &[&str],
+        input: Vec<u8>,
+        limit: TimeLimit,
+    ) -> Result<Vec<u8>, GitError> {
+        let [config, objects] = ["config", "objects"].map(|name| git_path(self.folder, name, limit));
+        let (config, objects, common) = (config?, objects?, self.common_folder());
+        let made = disk::create_folder(&common.join("refs"))
+            .and_then(|()| disk::read(&config))
+            .and_then(|config| disk::create_new(&common.join("config"), &config.unwrap_or_default()));
+        made.map_err(|error| GitError::Failed(error.to_string()))?;
+        let command = git::asking_with(self.folder, &WHOLE_INDEX, arguments).map(|mut command| {
+            command.env("GIT_INDEX_FILE", &self.file);
+            command.env("GIT_COMMON_DIR", common).env("GIT_OBJECT_DIRECTORY", objects);
+            command
+        });
+        run_question(command, Some(input), limit)
+    }
+
+    fn common_folder(&self) -> PathBuf {
+        self.file.with_extension("common")
     }
 
     /// Fails unless git can read all files with attributes: it takes one whose object is missing for an empty one.
@@ -185,7 +210,15 @@ impl<'a> TemporaryIndex<'a> {
 impl Drop for TemporaryIndex<'_> {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.file);
+        let _ = std::fs::remove_dir_all(self.common_folder());
     }
+}
+
+/// Where git keeps a file of the repository.
+fn git_path(folder: &Path, name: &str, limit: TimeLimit) -> Result<PathBuf, GitError> {
+    let path = answer(folder, &["rev-parse", "--git-path", name], None, limit)?;
+    let path = path.strip_suffix(b"\n").unwrap_or(&path);
+    Ok(disk::canonical(folder).join(OsStr::from_bytes(path)))
 }
 
 /// Returns what stands behind the first object that `git cat-file --batch` printed; none if it could not read that.

@@ -437,7 +437,12 @@ fn a_file_whose_filter_fails_or_is_missing_or_was_taken_away_is_left_out() {
             "{UPPER} echo '*.up filter=up' > .gitattributes; echo a > a.up; git add -A; git commit -qm up"
         ),
     );
-    for change in ["echo > .gitattributes", "rm .gitattributes", "ln -sf /dev/null .gitattributes"] {
+    for change in [
+        "echo > .gitattributes",
+        "rm .gitattributes",
+        "ln -sf /dev/null .gitattributes",
+        "echo >> .gitattributes; echo '*.up -filter' > .git/info/attributes",
+    ] {
         run(at, &format!("{change}; echo in the clear > a.up; echo new > new.up"));
         let (files, mut left_out) = committed(at);
         left_out.sort();
