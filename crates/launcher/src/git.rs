@@ -13,6 +13,7 @@ mod writing;
 pub(crate) use asking::{asking, asking_with, has_filters};
 pub(crate) use command::{own_command, own_reading_command, talking};
 pub use programs::AllowedPrograms;
+pub(crate) use programs::search_outside_project;
 pub(crate) use shown::whole_lines;
 pub use shown::{Changes, changes_since};
 pub use tracked::{is_tracked, tracked};

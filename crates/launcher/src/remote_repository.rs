@@ -222,10 +222,11 @@ impl Remote {
     }
 
     fn talk(&self, arguments: &[&str], give_up: &dyn Fn() -> bool) -> Outcome {
-        child::run(
-            git::talking(self.own.git_folder(), self.own.clone_root(), arguments),
-            Terms { give_up, ..Terms::within(DEADLINE) },
-        )
+        let clone = self.own.clone_root();
+        let mut command = git::talking(self.own.git_folder(), clone, arguments);
+        // It works in the clone, and starts ssh and credential helpers.
+        git::search_outside_project(&mut command, clone);
+        child::run(command, Terms { give_up, ..Terms::within(DEADLINE) })
     }
 }
 

@@ -1,9 +1,8 @@
 //! The one place that makes a git command. What a repository brings may name programs in many places; a git that only reads
 //! runs none of them: see [`SWITCHED_OFF`], [`PLAIN_DIFF`] and [`ENVIRONMENT`], and [`super::asking`] for filters.
 
-use super::programs::ProjectPlaces;
 use crate::Outcome;
-use crate::search_path::{new_command, search_outside};
+use crate::search_path::new_command;
 use plimsoll_store::layout::repository;
 use plimsoll_store::{disk, environment};
 use std::ffi::OsString;
@@ -154,9 +153,6 @@ pub(crate) fn talking(git_folder: &Path, clone: &Path, arguments: &[&str]) -> Co
         command.args(["-c", setting]);
     }
     command.args(arguments).current_dir(clone);
-    // It starts ssh and credential helpers there.
-    let places = ProjectPlaces::of(clone);
-    search_outside(&mut command, |folder| places.contains(folder));
     for (name, _) in environment::all() {
         let is_kept = KEPT.iter().chain(KEPT_WHEN_TALKING).any(|kept| *kept == name)
             || KEPT_BEGINNINGS.iter().any(|begin| name.starts_with(begin));

@@ -9,6 +9,7 @@
 use super::command::{own_reading_command, reading_command, working_tree};
 use crate::Outcome;
 use crate::child::{self, Terms};
+use crate::search_path::search_outside;
 use crate::time_limit::TimeLimit;
 use plimsoll_store::layout::{common_folder, repository};
 use plimsoll_store::{disk, environment};
@@ -16,6 +17,7 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// What git may run when we write to a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -309,6 +311,12 @@ impl ProjectPlaces {
         let is_relative_path = word.contains('/') || word == "." || word == "..";
         !is_relative_path && !disk::exists(&self.root.join(path)) && !is_project_runner(word)
     }
+}
+
+/// Lets a command find no program of the project that a folder is in.
+pub(crate) fn search_outside_project(command: &mut Command, folder: &Path) {
+    let places = ProjectPlaces::of(folder);
+    search_outside(command, |entry| places.contains(entry));
 }
 
 fn is_project_runner(program: &str) -> bool {
