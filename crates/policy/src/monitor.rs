@@ -121,8 +121,9 @@ fn decide(
         record.announced.level = Level::L2;
         record.checkpoint.tokens = sight.reading.measured();
         record.checkpoint.batches_since = 0;
-        record.checkpoint.claim = Some(claim(sight, Level::L2, percent));
-        return Action::Checkpoint { level: Level::L2, percent, ends: false };
+        // The session goes on, so L2 is announced; the checkpoint names the highest threshold that its percent has reached.
+        record.checkpoint.claim = Some(claim(sight, level, percent));
+        return Action::Checkpoint { level, percent, ends: false };
     }
     // After L2's own words (on an estimate that was too high) nothing else is asked for.
     if level == Level::L1
@@ -142,8 +143,9 @@ fn decide(
         record.commits.told = false;
         record.announced.level = Level::L0;
     } else if orphaned.is_some() {
-        record.checkpoint.claim = Some(claim(sight, Level::L2, percent));
-        return Action::Checkpoint { level: Level::L2, percent, ends: false };
+        let level = level.max(Level::L2);
+        record.checkpoint.claim = Some(claim(sight, level, percent));
+        return Action::Checkpoint { level, percent, ends: false };
     }
     if record.announced.level >= Level::L2 && certain >= Level::L2 {
         return wrap_up(record, sight, thresholds, settings, percent);

@@ -35,9 +35,9 @@ pub fn stop_here(percent: u64, handoff: &str, why: TooSmall, thresholds: &Thresh
     )
 }
 
-/// L2, inside a run.
-pub fn wrap_up(percent: u64, handoff: &str) -> String {
-    let marker = Marker::Checkpoint { level: Level::L2, percent: Some(percent), handoff: handoff.to_owned() };
+/// A checkpoint inside a run, after which the session may finish what it is doing: at L2, or at L3 by an estimate.
+pub fn wrap_up(level: Level, percent: u64, handoff: &str) -> String {
+    let marker = Marker::Checkpoint { level, percent: Some(percent), handoff: handoff.to_owned() };
     format!(
         "{marker}\nThis session's context window is {percent}% full: a fresh session goes on. Now, and nothing else:\n1. Finish the edit you are in, and start nothing new.\n{COMMIT}\n{THREE_LINES}"
     )
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_three_lines_that_a_session_is_asked_for_are_those_that_the_handoff_reads() {
-        let text = wrap_up(87, ".claude/handoffs/x.md");
+        let text = wrap_up(Level::L2, 87, ".claude/handoffs/x.md");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "CCS_CHECKPOINT_TRIGGERED|L2|87|.claude/handoffs/x.md");
         let steps: Vec<&str> =
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn no_session_is_asked_for_a_commit_that_the_projects_rules_forbid() {
-        let text = wrap_up(87, "x.md");
+        let text = wrap_up(Level::L2, 87, "x.md");
         let commit = text.lines().find(|line| line.starts_with("2. Commit")).unwrap();
         assert!(
             commit.contains(
@@ -202,7 +202,7 @@ mod tests {
             continue_from(path),
             offer_to_user(path, "now"),
             offer_to_model(path, "now"),
-            wrap_up(87, path),
+            wrap_up(Level::L2, 87, path),
         ] {
             assert!(text.contains("Forged") && !text.contains("\n## Forged"), "{text}");
         }

@@ -116,7 +116,7 @@ fn after_an_automatic_compaction_the_session_is_briefed_and_the_levels_begin_ane
             (entry["cause"].as_str().unwrap_or_default(), entry["level"].as_str().unwrap_or_default())
         })
         .collect();
-    assert_eq!(causes.first(), Some(&("level", "L2")), "before the compaction, by measure: {causes:?}");
+    assert_eq!(causes.first(), Some(&("level", "L3")), "before the compaction, by an estimate: {causes:?}");
     assert_eq!(causes.get(1).map(|cause| cause.0), Some("compact"), "at the compaction: {causes:?}");
     assert_eq!(causes.get(2), Some(&("level", "L2")), "L2 is announced again after it: {causes:?}");
     assert_eq!(causes.len(), 3, "{causes:?}");

@@ -245,6 +245,10 @@ impl Bench {
 
     /// One more message of the model that reports this usage, with its batch.
     fn batch(&mut self, used: u64, in_run: bool) -> Finished {
+        self.batch_with(used, "ok", in_run)
+    }
+
+    fn batch_with(&mut self, used: u64, response: &str, in_run: bool) -> Finished {
         self.messages += 1;
         let (number, path) = (self.messages, self.transcript());
         let line = json!({
@@ -258,7 +262,7 @@ impl Bench {
         });
         let before = if number == 1 { String::new() } else { self.world.read(&path) };
         self.world.write(&path, &format!("{before}{line}\n"));
-        let call = json!({"tool_name": "Bash", "tool_input": {"command": "true"}, "tool_use_id": format!("toolu_{number}"), "tool_response": "ok"});
+        let call = json!({"tool_name": "Bash", "tool_input": {"command": "true"}, "tool_use_id": format!("toolu_{number}"), "tool_response": response});
         self.hook(
             "plimsoll-post-tool",
             &json!({"hook_event_name": "PostToolBatch", "tool_calls": [call]}),
@@ -274,6 +278,26 @@ fn has_null(value: &Value) -> bool {
         Value::Object(fields) => fields.values().any(has_null),
         _ => false,
     }
+}
+
+#[test]
+fn a_checkpoint_on_an_estimate_above_l3_is_one_of_l3_and_ends_nothing() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.batch(100_000, true).stdout.trim(), "{}");
+    let finished = bench.batch_with(100_000, &"x".repeat(3_440_000), true);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let said = reply(&finished);
+    assert!(said.get("continue").is_none(), "an estimate ends no session: {said}");
+    let marker = said["systemMessage"].as_str().expect("a marker");
+    let handoff = marker.strip_prefix("CCS_CHECKPOINT_TRIGGERED|L3|96|").expect(marker).to_owned();
+    let told = said["hookSpecificOutput"]["additionalContext"].as_str().expect("for the model");
+    assert!(told.starts_with(marker) && told.contains("Finish the edit you are in"), "{told}");
+    let checkpoint = &bench.world.json(".claude/ralph-state.json")["context_checkpoint"];
+    assert_eq!((&checkpoint["level"], &checkpoint["percent_at_checkpoint"]), (&json!("L3"), &json!(96)));
+    let text = bench.world.read(&handoff);
+    assert!(text.contains("(level L3 reached)") && text.contains("- Context: 96% (L3; 10%"), "{text}");
+    let measured = bench.batch(970_000, true);
+    assert_eq!((measured.code, reply(&measured)["continue"].as_bool()), (Some(1), Some(false)));
 }
 
 #[test]

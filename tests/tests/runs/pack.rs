@@ -99,6 +99,7 @@ fn the_same_list_takes_far_fewer_sessions_with_pack_and_nothing_is_lost() {
     let checkpoint = events(&journal, "checkpoint")[0];
     let handoff = world.read(checkpoint["handoff"].as_str().expect("a handoff"));
     assert!(handoff.contains("Begin \"Item 06\""), "{handoff}");
+    assert!(handoff.contains("- Context: 78% (L1"), "its last answer reached L1: {handoff}");
     assert!(!handoff.contains("Item 05 is done."), "no word of another item's session:\n{handoff}");
     assert!(!handoff.contains("## Last command"), "{handoff}");
 }

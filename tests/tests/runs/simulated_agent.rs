@@ -4,7 +4,7 @@
 use plimsoll_domain::prompt::{Surroundings, block};
 use plimsoll_domain::resume::Staleness;
 use plimsoll_domain::state::{AtStart, Checkpoint, FileInProgress, ItemWork, Items, Outcomes, RunOptions};
-use plimsoll_domain::{RunState, promise};
+use plimsoll_domain::{Level, RunState, promise};
 use plimsoll_policy::words;
 use plimsoll_testkit::night::{Knowledge, Notes as NotesIn, Place, Rule};
 use plimsoll_testkit::world::World;
@@ -118,7 +118,7 @@ fn messages_name_the_next_item_and_say_when_to_stop() {
     let (known, again) = (Knowledge::read(&next(false)), Knowledge::read(&next(true)));
     assert_eq!((told(&known), known.is_begun, again.is_begun), (Some("part-4.txt"), false, true));
     assert_eq!(known.promise, promise_line());
-    assert!(Knowledge::read(&words::wrap_up(87, HANDOFF)).has(Rule::Stop));
+    assert!(Knowledge::read(&words::wrap_up(Level::L2, 87, HANDOFF)).has(Rule::Stop));
 }
 
 /// The text that a session of this way is given.

@@ -112,6 +112,28 @@ fn what_is_dirty_at_a_checkpoint_is_committed_and_nothing_that_could_hurt() {
 }
 
 #[test]
+fn the_checkpoint_of_unfinished_work_has_the_level_that_was_announced() {
+    let mut world = world(ONE);
+    let _model = start(&mut world, |turn| {
+        let step = match turn.step {
+            0 => Step::bash("echo more >> src/dates.txt").usage(720_000),
+            1 => Step::bash("echo on").usage(730_000),
+            _ => Step::text("I stop here.").usage(731_000),
+        };
+        step.delay(LIFELIKE)
+    });
+    let finished = run(&world, &["--max-iterations", "1"]);
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    let checkpoint = &world.json(STATE)["context_checkpoint"];
+    assert_eq!(
+        (&checkpoint["cause"], &checkpoint["level"]),
+        (&json!("unfinished"), &json!("L1")),
+        "{checkpoint}"
+    );
+    assert!(handoff(&world).contains("% (L1"), "{}", handoff(&world));
+}
+
+#[test]
 fn with_commit_off_it_stays_dirty() {
     let mut world = world(ONE);
     let model =

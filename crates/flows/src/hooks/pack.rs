@@ -12,7 +12,7 @@ use plimsoll_domain::journal::{JournalEntry, JournalEvent, Room};
 use plimsoll_domain::level::Level;
 use plimsoll_domain::record::Continuation;
 use plimsoll_domain::state::Cause;
-use plimsoll_domain::{RunState, SessionRecord, TodoList};
+use plimsoll_domain::{RunState, SessionRecord, Thresholds, TodoList};
 use plimsoll_policy::pack::{Estimate, estimate, fits, may_share};
 use plimsoll_policy::{bounds, models, words};
 use plimsoll_protocol::event::Stop;
@@ -126,7 +126,7 @@ fn offer(
     note(call, run, item, &estimate, room, fits(&estimate, fill, thresholds.l2))?;
     // The checkpoint now, while no item is half done: the next session begins this one in a fresh window.
     if !fits(&estimate, fill, thresholds.l2) {
-        checkpoint_before(call, run, record, reading)?;
+        checkpoint_before(call, run, record, reading, thresholds)?;
         return Ok(None);
     }
     let count = record.continuation.as_ref().map_or(0, |last| last.count) + 1;
@@ -157,6 +157,7 @@ fn checkpoint_before(
     run: &RunState,
     record: &SessionRecord,
     reading: &plimsoll_domain::Reading,
+    thresholds: Thresholds,
 ) -> Result<(), StoreError> {
     checkpoint::write(&Request {
         project: &call.project,
@@ -165,9 +166,10 @@ fn checkpoint_before(
         transcript: call.transcript().map(Into::into),
         run: Some(run),
         cause: Cause::Budget,
-        level: record.announced.level,
+        // The last answer may have reached a threshold that no batch of tools came after to announce.
+        level: thresholds.level(reading.projected()).max(record.announced.level),
         reading: Some(reading),
-        thresholds: None,
+        thresholds: Some(&thresholds),
         waited: None,
         calls: &[],
         notes: plimsoll_domain::handoff::Notes { progress: "not begun".to_owned(), ..Default::default() },

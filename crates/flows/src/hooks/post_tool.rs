@@ -278,8 +278,9 @@ impl ActionContext<'_> {
             Marker::Checkpoint { level, percent: Some(percent), handoff: handoff.clone() }.to_string();
         let event = self.call.event().name();
         if !ends {
-            let reply =
-                Reply::default().tell_model(event, words::wrap_up(percent, &handoff)).tell_user(marker);
+            let reply = Reply::default()
+                .tell_model(event, words::wrap_up(level, percent, &handoff))
+                .tell_user(marker);
             return HookResponse::reply(&reply).with_complaint(complaint);
         }
         // PostToolBatch keeps its context beside `continue:false`; on PostToolUse the client drops it (2.1.329).

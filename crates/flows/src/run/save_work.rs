@@ -60,7 +60,7 @@ pub(crate) fn handoff_of_unfinished_work(
         transcript,
         run: Some(state),
         cause,
-        level: claim.map_or(Level::L0, |claim| claim.level),
+        level: claim.map_or(Level::L0, |claim| claim.level).max(record.announced.level),
         reading: record.usage.reading.as_ref(),
         thresholds: None,
         waited: None,

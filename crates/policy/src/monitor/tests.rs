@@ -86,9 +86,25 @@ fn a_session_without_a_run_is_advised_and_never_ended() {
 fn an_estimate_checkpoints_and_never_ends() {
     let mut record = SessionRecord::default();
     let action = monitor(&mut record, &sight(60, 40, true), &Settings::default());
-    assert_eq!(action, Action::Checkpoint { level: Level::L2, percent: 100, ends: false });
+    assert_eq!(action, Action::Checkpoint { level: Level::L3, percent: 100, ends: false });
     let action = monitor(&mut record, &sight(97, 0, true), &Settings::default());
     assert_eq!(action, Action::Checkpoint { level: Level::L3, percent: 97, ends: true });
+}
+
+#[test]
+fn a_checkpoint_has_the_highest_level_that_its_percent_reaches() {
+    let reached = sight(0, 0, true).thresholds.unwrap();
+    for (used, added) in [(86, 0), (10, 76), (10, 86), (84, 12), (86, 10), (97, 0)] {
+        let mut record = SessionRecord::default();
+        let action = monitor(&mut record, &sight(used, added, true), &Settings::default());
+        let Action::Checkpoint { level, .. } = action else { panic!("{action:?}") };
+        assert_eq!(level, reached.level((used + added) * WINDOW / 100), "{used}% and {added}%");
+        assert_eq!(record.checkpoint.claim.as_ref().map(|claim| claim.level), Some(level));
+        // The hook that claimed it died: the next event writes the same level.
+        let orphaned = MonitorInput { claim_is_orphaned: true, ..sight(used, added, true) };
+        let again = monitor(&mut record, &orphaned, &Settings::default());
+        assert!(matches!(again, Action::Checkpoint { level: found, .. } if found == level), "{again:?}");
+    }
 }
 
 #[test]
@@ -101,7 +117,7 @@ fn an_estimate_that_did_not_come_true_ends_nothing_and_neither_does_a_figure_set
     let mut by_hand = sight(96, 0, true);
     by_hand.reading.source = UsedSource::Environment;
     let action = monitor(&mut SessionRecord::default(), &by_hand, &Settings::default());
-    assert_eq!(action, Action::Checkpoint { level: Level::L2, percent: 96, ends: false });
+    assert_eq!(action, Action::Checkpoint { level: Level::L3, percent: 96, ends: false });
 }
 
 #[test]
