@@ -351,8 +351,8 @@ impl Handoff {
     }
 
     fn words_section(&self, lines: usize) -> String {
-        // Words that are notes are below, among the notes.
-        let is_told = |words: &&str| !words.trim().is_empty() && Notes::in_message(words).is_empty();
+        // A summary is below, among the notes. A message with other labels may say more than they hold.
+        let is_told = |words: &&str| !words.trim().is_empty() && Notes::in_message(words).summary.is_empty();
         let Some(words) = self.last_words.as_deref().filter(is_told) else { return String::new() };
         let quoted: String =
             clip(words.trim(), 60 + 60 * lines).lines().map(|line| format!("> {line}\n")).collect();
@@ -757,6 +757,53 @@ mod tests {
             ("validation is done, parsing is not.", "all")
         );
         assert!(Notes::in_message("All done, nothing to note.").is_empty());
+    }
+
+    #[test]
+    fn a_label_is_read_in_the_spellings_that_models_give_it() {
+        for (line, progress) in [
+            ("Progress: 70%", "70%"),
+            ("progress: 70%", "70%"),
+            ("PROGRESS — 70%", "70%"),
+            ("progress – 70%", "70%"),
+            ("Progress - 70%, the parser works", "70%, the parser works"),
+            ("Progress = 70%", "70%"),
+            ("**Progress:** 70%", "70%"),
+            ("**Progress**: 70%", "70%"),
+            ("- _Progress_: half", "half"),
+            ("## Progress: half", "half"),
+            ("2. Progress: 70 %", "70 %"),
+            ("Progress on item two: 70%", "70%"),
+            ("Progress on src/a-b.rs: 70%", "70%"),
+            ("Progress so far: 70%", "70%"),
+            ("Progress (item two): 70%", "70%"),
+            ("Overall progress: ~70%", "~70%"),
+            ("Status: 70 %", "70 %"),
+            ("status — about 70 percent", "about 70 percent"),
+            ("Current status: 70.5% (tests pass)", "70.5% (tests pass)"),
+            ("**Status:** **70%**", "**70%**"),
+            ("100% sure that it works", ""),
+            ("I am 100% sure: it works", ""),
+            ("Progress was made: 70%", ""),
+            ("No progress: the tests hang", ""),
+            ("In progress: the parser", ""),
+            ("Progressive: 70%", ""),
+            ("Status: 404", ""),
+            ("Status: the tests pass", ""),
+            ("Exit status: 70%", ""),
+            ("70%", ""),
+        ] {
+            assert_eq!(Notes::in_message(&format!("I stop.\n{line}")).progress, progress, "{line}");
+        }
+        let notes = Notes::in_message("1. summary: half\n2. progress: 50%\n3. next steps: the rest");
+        assert_eq!((&*notes.summary, &*notes.progress, &*notes.next), ("half", "50%", "the rest"));
+    }
+
+    #[test]
+    fn the_last_words_are_kept_beside_a_label_that_is_no_summary() {
+        let said = |words: &str| Handoff { last_words: Some(words.into()), ..full() }.render(8192);
+        assert!(said("The parser works.\n\nProgress: 70%").contains("> The parser works."));
+        assert!(!said("Summary: the parser works").contains("last words"));
     }
 
     #[test]

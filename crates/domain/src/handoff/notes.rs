@@ -108,14 +108,65 @@ impl Notes {
     }
 }
 
+/// Returns which note a line begins (an index of [`LABELS`]), and the words behind its label. Models vary the labels that they are
+/// asked for: `progress — 70%`, `**Status:** 70 %`, `2. Next steps: …`.
 fn label_of(line: &str) -> Option<(usize, &str)> {
-    let words = line.trim_start().trim_start_matches(['-', '*', ' ']);
-    LABELS.iter().enumerate().find_map(|(field, label)| {
-        let rest = words
-            .strip_prefix(label)
-            .or_else(|| words.strip_prefix(&format!("{}**:**", label.trim_end_matches(':'))))?;
-        Some((field, rest.trim_start_matches('*')))
-    })
+    let line = line.trim_start_matches(LIST_MARKS);
+    let (number, rest) = line.split_at(line.find(|c: char| !c.is_ascii_digit())?);
+    let line =
+        if number.is_empty() { line } else { rest.strip_prefix(['.', ')'])?.trim_start_matches(LIST_MARKS) };
+    let (name, words) = split_label(line)?;
+    let words = words.trim_start_matches(EMPHASIS);
+    Some((field_of(name.trim_end_matches(LIST_MARKS), words)?, words))
+}
+
+/// What may precede a label: the marks of lists, headings, quotations and emphasis.
+const LIST_MARKS: [char; 7] = [' ', '\t', '-', '*', '_', '#', '>'];
+const EMPHASIS: [char; 2] = ['*', '_'];
+/// What separates a label from its words. A hyphen does so only with a space on each side.
+const SEPARATORS: [&str; 5] = [":", "—", "–", "=", " - "];
+
+/// Splits a line at its first separator.
+fn split_label(line: &str) -> Option<(&str, &str)> {
+    let first = SEPARATORS.iter().filter_map(|mark| Some((line.find(mark)?, mark.len())));
+    let (place, length) = first.min()?;
+    Some((&line[..place], &line[place + length..]))
+}
+
+/// Returns the field that a label names, whatever its case.
+fn field_of(name: &str, words: &str) -> Option<usize> {
+    if name.eq_ignore_ascii_case("summary") {
+        return Some(0);
+    }
+    if ["next step", "next steps"].iter().any(|label| name.eq_ignore_ascii_case(label)) {
+        return Some(2);
+    }
+    let name = ["current ", "overall "].iter().find_map(|word| strip_word(name, word)).unwrap_or(name);
+    let is_progress = strip_word(name, "progress").is_some_and(is_of_something);
+    // Much else has a status: of a command, of a response.
+    let is_status = strip_word(name, "status").is_some_and(is_of_something) && begins_with_percentage(words);
+    (is_progress || is_status).then_some(1)
+}
+
+/// True for what may follow the word "progress" in a label: nothing, or what it is the progress of.
+fn is_of_something(rest: &str) -> bool {
+    rest.is_empty() || [" on ", " of ", " so far", " ("].iter().any(|word| strip_word(rest, word).is_some())
+}
+
+/// Strips the beginning of a text, whatever its case.
+fn strip_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+    let beginning = text.get(..word.len())?;
+    beginning.eq_ignore_ascii_case(word).then(|| &text[word.len()..])
+}
+
+/// True for `70%`, `~70 %`, `about 70.5 percent`.
+fn begins_with_percentage(words: &str) -> bool {
+    let words = words.trim_start_matches([' ', '~', '≈', '(', '*', '_']);
+    let words =
+        ["about ", "around ", "roughly "].iter().find_map(|word| strip_word(words, word)).unwrap_or(words);
+    let rest = words.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.' || c == ',');
+    let unit = rest.trim_start();
+    rest.len() < words.len() && (unit.starts_with('%') || strip_word(unit, "percent").is_some())
 }
 
 /// The text without its comments. One that never ends is not a comment: the text only mentions the letters. They are
