@@ -10,7 +10,8 @@ pub struct Reading {
     pub used: u64,
     /// Tokens of the answer to it; the next request sends them too.
     pub output: u64,
-    /// Estimate of what has been added since (tool results that the model has still to read).
+    /// Estimate of what else the next request holds: tool results that the model has still to read; after a compaction also
+    /// system prompt and tools.
     pub added: u64,
     /// The window; none while no model has been seen.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -5,6 +5,7 @@ use plimsoll_domain::journal::{
     VerdictReached, Verification, Verified,
 };
 use plimsoll_domain::level::{Level, Thresholds};
+use plimsoll_domain::reading::UsedSource;
 use plimsoll_domain::review::Reviewed;
 use plimsoll_domain::taken_back;
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
@@ -105,8 +106,12 @@ fn figures(reading: &Reading) -> Vec<String> {
     let window = reading.window.as_ref();
     let of = window.map_or(String::new(), |window| format!(" of {}", tokens(window.tokens)));
     let percent = reading.percent().map_or("?".to_owned(), |percent| percent.to_string());
+    let estimated = match reading.source {
+        UsedSource::Compaction => "system prompt, tools and tool results not sent yet",
+        _ => "tool results not sent yet",
+    };
     let mut lines = vec![format!(
-        "The next request would have held about {}{of} tokens ({percent}%): {} input, {} output, {} estimated for tool results not sent yet.",
+        "The next request would have held about {}{of} tokens ({percent}%): {} input, {} output, {} estimated for {estimated}.",
         tokens(reading.projected()),
         tokens(reading.used),
         tokens(reading.output),

@@ -86,6 +86,17 @@ pub fn sources(evidence: &WindowEvidence<'_>) -> Vec<Window> {
     all
 }
 
+/// The overhead of a session is at most this part of its window: a larger first request also held files.
+const LARGEST_OVERHEAD: u64 = 4;
+
+/// Estimates what every request of a session holds beside its messages: system prompt, tools and instructions, by the tokens of
+/// its first request and of the user's words in it. After a compaction the client (2.1.329) reports only the tokens of the
+/// messages that are left.
+pub fn overhead(first_request: u64, prompt: u64, window: Option<u64>) -> u64 {
+    let most = window.map_or(u64::MAX, |tokens| tokens / LARGEST_OVERHEAD);
+    first_request.saturating_sub(prompt).min(most)
+}
+
 fn by_name(model: &str, max_context_tokens: Option<u64>) -> Window {
     // Whatever the model: the client gives every small one a million with this suffix (2.1.329).
     if model.ends_with("[1m]") {
@@ -186,6 +197,24 @@ mod tests {
             assert_eq!(learned_before(Some(&reading), "claude-opus-5-5"), expected, "{reading:?}");
         }
         assert_eq!(learned_before(None, "claude-opus-5-5"), None);
+    }
+
+    #[test]
+    fn the_overhead_is_the_first_request_without_the_users_words_and_no_large_part_of_the_window() {
+        for (first_request, prompt, window, expected) in [
+            (20_000, 0, Some(SMALL), 20_000),
+            (90_000, 70_000, Some(SMALL), 20_000),
+            (90_000, 0, Some(SMALL), 50_000),
+            (90_000, 0, Some(MILLION), 90_000),
+            (90_000, 0, None, 90_000),
+            (500, 900, Some(SMALL), 0),
+        ] {
+            assert_eq!(
+                overhead(first_request, prompt, window),
+                expected,
+                "{first_request} {prompt} {window:?}"
+            );
+        }
     }
 
     #[test]

@@ -169,16 +169,34 @@ fn is_marked(bytes: &[u8]) -> bool {
     Line::MARKS.iter().any(|mark| contains(bytes, mark.as_bytes()))
 }
 
-/// The fill of the session's first answer: what was in the window before any work. Looked for at the
-/// transcript's beginning, at most this many bytes.
-pub fn first_fill(path: &Path) -> Option<u64> {
+/// The request that a session's first answer belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FirstRequest {
+    /// Its tokens: what was in the window before any work.
+    pub used: u64,
+    /// The bytes of the user's own words in it. The rest (system prompt, tools, instructions) is part of every request.
+    pub prompt_bytes: u64,
+}
+
+/// Finds the session's first request at the transcript's beginning.
+pub fn first_request(path: &Path) -> Option<FirstRequest> {
     // A new session begins with about 140 KB before the first answer (2.1.329).
     const BEGINNING: u64 = 4 * 1024 * 1024;
     let (file, size) = disk::open_sized(path).ok()??;
     let bytes = read_at(&file, 0, usize::try_from(size.min(BEGINNING)).ok()?).ok()?;
-    let mut answers = bytes.split(|byte| *byte == b'\n').filter_map(Line::parse_usage);
-    let first = answers.find(Line::speaks_of_usage)?;
-    Some(first.message.usage.unwrap_or_default().input())
+    let mut prompt_bytes = 0;
+    for line in bytes.split(|byte| *byte == b'\n').filter_map(Line::parse_usage) {
+        if line.speaks_of_usage() {
+            return Some(FirstRequest { used: line.message.usage.unwrap_or_default().input(), prompt_bytes });
+        }
+        let is_prompt = line.kind.as_deref() == Some("user") && !line.is_sidechain;
+        let texts = line.message.blocks().iter().filter_map(|block| block.text.as_ref());
+        if is_prompt {
+            prompt_bytes += texts.map(|text| text.len() as u64).sum::<u64>();
+        }
+    }
+    None
+}
 }
 
 fn visit(start: u64, bytes: &[u8], tool_use_ids: &[&str], tail: &mut Tail) -> ControlFlow<()> {

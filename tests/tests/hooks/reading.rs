@@ -535,11 +535,44 @@ fn the_status_lines_record_counts_only_where_it_is_newer_and_this_sessions() {
     });
     assert_eq!(reading(), is(100_000, "transcript", 50), "a switch of models shows there first");
     status(&world, SESSION, |record| million(record, 960_000, "2026-01-07T10:00:01.000Z"));
-    transcript(&world, &(answer("msg_1", 960_000) + &boundary(30_000)));
+    transcript(&world, &(answer("msg_0", 20_000) + &answer("msg_1", 960_000) + &boundary(30_000)));
     assert_eq!(reading(), is(30_000, "compaction", 0), "the figure from before a compaction is void");
     status(&world, SESSION, |record| million(record, 0, "2026-01-07T11:00:00.000Z"));
     assert_eq!(reading(), is(30_000, "compaction", 0), "the client's 0 after a compaction is no fill");
-    assert_eq!(context(&world, SESSION)["percent"], 3);
+    assert_eq!(context(&world, SESSION)["percent"], 5);
+}
+
+/// The client (2.1.329) reports the tokens of the messages that are left: the next request also holds system prompt and tools.
+#[test]
+fn after_a_compaction_the_sessions_overhead_is_part_of_what_the_window_holds() {
+    let world = world();
+    let prompt = |bytes: usize| {
+        let line = json!({"type": "user", "isSidechain": false, "message": {"role": "user", "content": "x".repeat(bytes)}});
+        line.to_string() + "\n"
+    };
+    for (before, used, percent) in [
+        (answer("msg_0", 40_000), 30_000, 7),
+        (prompt(80_000) + &answer("msg_0", 60_000), 30_000, 7),
+        (answer("msg_0", 960_000), 30_000, 28),
+        (answer("msg_0", 40_000), 665_000, 71),
+    ] {
+        let text = before + &answer("msg_1", 960_000) + &boundary(used);
+        let path = transcript(&world, &text);
+        let record = json!({ "session_id": SESSION, "transcript_path": path });
+        world.write(format!(".claude/plimsoll/sessions/{SESSION}.json"), &record.to_string());
+        let said = context(&world, SESSION);
+        assert_eq!(
+            (said["percent"].as_u64(), said["percent_used"].as_u64()),
+            (Some(percent), Some(0)),
+            "{used}: {said}"
+        );
+        assert_eq!(said["reading"]["used"], used, "{said}");
+    }
+    assert!(
+        hook(&world, &world.path("transcript.jsonl").display().to_string())
+            .stdout
+            .contains("CCS_WARNING|L1|71|")
+    );
 }
 
 #[test]

@@ -218,7 +218,7 @@ fn room(project: &Project, settings: &Settings) -> (Room, bool) {
         plimsoll_flows::context::measure::thresholds(&question, &window, None)
     };
     let thresholds = measured.unwrap_or_else(assumed);
-    let base = transcript.and_then(tail::first_fill).unwrap_or(ASSUMED_BASE);
+    let base = transcript.and_then(tail::first_request).map_or(ASSUMED_BASE, |first| first.used);
     (Room { window: thresholds.window, base, l2: thresholds.l2 }, measured.is_none())
 }
 

@@ -216,7 +216,8 @@ fn may_be_near_a_level(question: &Question<'_>, tail: &Tail, measurement: &Measu
     let remembered = record.usage.reading.as_ref().map_or(0, Reading::projected);
     // What came since the last answer that is written: a long prompt, files that it names, results of tools.
     let came = tail.answer.as_ref().map_or(0, |answer| answer.bytes_after / BYTES_PER_TOKEN);
-    let last_known = before.measured().saturating_add(came).max(remembered);
+    let known = if tail.compaction.is_some() { before.projected() } else { before.measured() };
+    let last_known = known.saturating_add(came).max(remembered);
     is_worth_waiting(last_known, thresholds, record.announced.level)
 }
 
@@ -240,7 +241,20 @@ fn reading(question: &Question<'_>, tail: &Tail, ids: &[&str]) -> Option<Reading
             with_evidence(question, reading.model.as_deref(), reading.used, status.as_ref(), window);
     }
     reading.added = added(question.calls);
+    if reading.source == UsedSource::Compaction {
+        reading.added = reading.added.saturating_add(overhead(question, reading.window.as_ref()));
+    }
     Some(reading)
+}
+
+/// Estimates the tokens of system prompt and tools by the session's first request.
+#[inline(never)]
+fn overhead(question: &Question<'_>, window: Option<&Window>) -> u64 {
+    let first = question.transcript.and_then(tail::first_request);
+    first.map_or(0, |first| {
+        let prompt_tokens = first.prompt_bytes / BYTES_PER_TOKEN;
+        window::overhead(first.used, prompt_tokens, window.map(|window| window.tokens))
+    })
 }
 
 fn from_transcript(tail: &Tail, ids: &[&str]) -> Option<Reading> {

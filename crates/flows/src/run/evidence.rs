@@ -74,8 +74,8 @@ pub fn observe(
 pub fn started_above(project: &Project, settings: &Settings, record: &SessionRecord) -> bool {
     let transcript = record.start.transcript_path.as_ref().map(Path::new);
     let thresholds = measure(&Question { project, settings, record, transcript, calls: &[] }).thresholds;
-    let first = transcript.and_then(plimsoll_store::tail::first_fill);
-    thresholds.zip(first).is_some_and(|(thresholds, first)| thresholds.level(first) >= Level::L2)
+    let first = transcript.and_then(plimsoll_store::tail::first_request);
+    thresholds.zip(first).is_some_and(|(thresholds, first)| thresholds.level(first.used) >= Level::L2)
 }
 
 /// What has changed, in words, and whether that is unknown.

@@ -37,7 +37,7 @@ fn body(bytes: &[u8]) {
         let _ = tail::hook_troubles(path, 4096).expect("a file");
         let first = all.iter().find(|line| line.speaks_of_usage());
         let first = first.and_then(|line| line.message.usage).map(|usage| usage.input());
-        assert_eq!(tail::first_fill(path), first);
+        assert_eq!(tail::first_request(path).map(|first| first.used), first);
     });
 }
 
