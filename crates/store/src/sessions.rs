@@ -6,6 +6,7 @@ use plimsoll_domain::record::{ClientSettings, StatusRecord};
 use plimsoll_domain::{SessionId, SessionRecord};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::borrow::Cow;
 use std::path::Path;
 use std::time::Duration;
 
@@ -35,11 +36,14 @@ pub fn ids(project: &Project) -> Vec<SessionId> {
     disk::names(&project.own().join("sessions")).into_iter().filter_map(id).map(SessionId::from).collect()
 }
 
-/// Of the session's record only what its thresholds depend on: the status line asks at every render.
-pub fn of_thresholds(project: &Project, session_id: &SessionId) -> SessionRecord {
+/// Loads of the session's record only what the status line needs, which asks at every render: what the thresholds depend on, and
+/// the transcript's path.
+pub fn load_for_status_line(project: &Project, session_id: &SessionId) -> SessionRecord {
     #[derive(serde::Deserialize)]
     struct Glance<'a> {
         session_id: &'a str,
+        #[serde(borrow, default)]
+        transcript_path: Option<Cow<'a, str>>,
         client_settings: Option<ClientSettings>,
         #[serde(default)]
         largest_step: u64,
@@ -47,8 +51,11 @@ pub fn of_thresholds(project: &Project, session_id: &SessionId) -> SessionRecord
     let bytes =
         project.session(session_id).and_then(|path| disk::read(&path).ok().flatten()).unwrap_or_default();
     match serde_json::from_slice::<Glance<'_>>(&bytes) {
-        Ok(Glance { session_id: own, client_settings, largest_step }) if session_id == own => {
+        Ok(Glance { session_id: own, transcript_path, client_settings, largest_step })
+            if session_id == own =>
+        {
             let mut record = SessionRecord::default();
+            record.start.transcript_path = transcript_path.map(Cow::into_owned);
             record.start.client_settings = client_settings;
             record.usage.largest_step = largest_step;
             record

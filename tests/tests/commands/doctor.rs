@@ -336,6 +336,49 @@ fn the_window_is_told_with_its_sources_and_a_level_out_of_reach_is_noted() {
     assert!(page.contains("not used: 200k (table of models)"), "{page}");
 }
 
+/// The payload of a status line as a session with an inherited `CLAUDE_CODE_CHILD_SESSION` was seen to get it (2.1.329).
+fn status_line(world: &World, used: u64) -> String {
+    let payload = json!({
+        "session_id": SESSION, "transcript_path": world.home().join("transcript.jsonl"), "cwd": world.project(),
+        "model": {"id": "claude-opus-5-5", "display_name": "Opus 5.5"},
+        "workspace": {"current_dir": world.project(), "project_dir": world.project()},
+        "version": "2.1.329", "cost": {"total_cost_usd": 0.05, "total_duration_ms": 18_136},
+        "context_window": {
+            "total_input_tokens": used, "context_window_size": 1_000_000, "used_percentage": used / 10_000,
+            "current_usage": if used == 0 { json!(null) } else {
+                json!({"input_tokens": 10, "output_tokens": 50, "cache_read_input_tokens": used - 10})
+            },
+        },
+    });
+    world.hook("plimsoll-statusline", &payload).env("NO_COLOR", "1").run().expect_success().stdout
+}
+
+#[test]
+fn a_session_whose_transcript_is_not_written_is_named_in_the_line_and_by_the_doctor() {
+    let world = installed(MODERN);
+    hook(&world, "plimsoll-session-start", "SessionStart");
+    assert!(!status_line(&world, 0).contains("no transcript"), "nothing has been answered");
+    assert_eq!(visit(&world).troubles(), [""; 0]);
+    let line = status_line(&world, 460_000);
+    assert!(line.contains("46%") && line.contains("⚠ no transcript"), "{line}");
+    let of_doctor = visit(&world);
+    assert_eq!(of_doctor.troubles(), ["window.no_transcript"], "{:#?}", of_doctor.findings());
+    let finding = of_doctor.finding("window.no_transcript");
+    assert!(
+        finding["todo"].as_str().unwrap().contains("env -u CLAUDE_CODE_CHILD_SESSION claude"),
+        "{finding}"
+    );
+    // The client deletes transcripts after some weeks.
+    let record = format!(".claude/plimsoll/sessions/{SESSION}.status.json");
+    let mut old = world.json(&record);
+    old["at"] = "2026-01-07T11:45:00.000Z".into();
+    world.write(&record, &old.to_string());
+    assert_eq!(visit(&world).troubles(), [""; 0]);
+    world.write(world.home().join("transcript.jsonl"), "");
+    assert!(!status_line(&world, 470_000).contains("no transcript"));
+    assert_eq!(visit(&world).troubles(), [""; 0]);
+}
+
 #[test]
 fn what_the_client_says_of_our_hooks_is_found_in_its_transcript() {
     let world = installed(MODERN);

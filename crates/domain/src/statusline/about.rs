@@ -192,7 +192,7 @@ pub(super) static VERSION: About = About {
 pub(super) static HEALTH: About = About {
     name: "health",
     format: "⚠ {what}",
-    fields: &[("what", "which hook failed, and when")],
-    words: "a Plimsoll hook that failed in the last hour, or settings that are ignored",
-    source: "the hooks' own record of failures; the settings",
+    fields: &[("what", "which hook failed, and when; or what is missing")],
+    words: "a Plimsoll hook that failed in the last hour, settings that are ignored, or a session without a transcript",
+    source: "the hooks' own record of failures; the settings; the transcript's path",
 };

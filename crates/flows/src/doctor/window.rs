@@ -6,8 +6,8 @@ use plimsoll_domain::reading::Window;
 use plimsoll_policy::doctor::WindowFacts;
 use plimsoll_policy::window;
 use plimsoll_store::config::{self, Loaded};
-use plimsoll_store::{environment, sessions};
-use std::path::PathBuf;
+use plimsoll_store::{clock, disk, environment, sessions};
+use std::path::{Path, PathBuf};
 
 /// What moves the window, the auto-compact threshold or the reading, where it is set.
 const VARIABLES: [&str; 8] = [
@@ -49,8 +49,20 @@ pub(super) fn facts(patient: &Patient<'_>, found: &Files) -> WindowFacts {
         levels: settings.levels,
         knobs: knobs(patient, found),
         complaint: complaint.map(|complaint| complaint.to_string()),
+        missing_transcript: missing_transcript(patient),
         model,
     }
+}
+
+/// Returns the path of the session's transcript if the session has answered in the last day and there is no file. The client
+/// deletes old transcripts, so an older session tells nothing.
+fn missing_transcript(patient: &Patient<'_>) -> Option<String> {
+    let path = patient.record.start.transcript_path.clone()?;
+    let status = sessions::load_status(patient.project, &patient.record.session_id);
+    let answered = status.filter(|status| status.used.is_some_and(|used| used > 0)).map(|status| status.at);
+    let at = answered.or_else(|| patient.record.end.stop.as_ref().map(|stop| stop.at.clone()))?;
+    let is_recent = clock::moment(&at).is_some_and(|at| (clock::now() - at).num_days() < 1);
+    (is_recent && !disk::exists(Path::new(&path))).then_some(path)
 }
 
 /// The model that a session would begin with, as far as anybody says.

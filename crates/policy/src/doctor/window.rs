@@ -28,11 +28,14 @@ pub struct WindowFacts {
     pub knobs: Vec<String>,
     /// Why our own settings do not count.
     pub complaint: Option<String>,
+    /// The path of the last session's transcript, if the session has answered and the client has written none.
+    pub missing_transcript: Option<String>,
 }
 
 pub(super) fn section(facts: &WindowFacts) -> Section {
     let mut findings: Vec<Finding> =
         facts.complaint.iter().map(|complaint| own_settings(complaint)).collect();
+    findings.extend(facts.missing_transcript.as_deref().map(no_transcript));
     let (Some(window), Some(thresholds)) = (&facts.window, &facts.thresholds) else {
         let summary = "unknown until a session here has had its first answer";
         return Section { details: knobs(facts), ..Section::new("Window", summary, findings) };
@@ -54,6 +57,14 @@ fn own_settings(complaint: &str) -> Finding {
         what,
         "fix the file (schema: hooks-config/plimsoll.schema.json)",
     )
+}
+
+/// A client that was started inside another session inherits the variable, and its terminal interface writes no transcript then
+/// (2.1.329).
+fn no_transcript(path: &str) -> Finding {
+    let what = "Claude Code writes no transcript of the last session: usage is known only from its status line, and handoffs lack the session's words and commands";
+    let todo = "start Claude Code without the variable that another session handed down: `env -u CLAUDE_CODE_CHILD_SESSION claude`";
+    Finding::warning("window.no_transcript", what, todo).at(path)
 }
 
 fn details(facts: &WindowFacts, window: &Window, thresholds: &Thresholds) -> Vec<String> {
@@ -136,6 +147,7 @@ mod tests {
             levels,
             knobs: Vec::new(),
             complaint: None,
+            missing_transcript: None,
         };
         change(&mut facts);
         section(&facts)
@@ -153,6 +165,20 @@ mod tests {
         assert!(unknown.findings.is_empty() && unknown.summary.contains("unknown"), "{unknown:?}");
         let fault = look(1_000_000, |facts| facts.complaint = Some("levels must rise".to_owned()));
         assert_eq!(codes(&fault), ["window.settings_fault"]);
+    }
+
+    #[test]
+    fn a_transcript_that_is_not_written_is_named_also_where_the_window_is_unknown() {
+        for change in [
+            |facts: &mut WindowFacts| facts.missing_transcript = Some("/t.jsonl".to_owned()),
+            |facts: &mut WindowFacts| {
+                (facts.window, facts.missing_transcript) = (None, Some("/t.jsonl".to_owned()));
+            },
+        ] {
+            let section = look(1_000_000, change);
+            assert_eq!(codes(&section), ["window.no_transcript"]);
+            assert_eq!(section.findings[0].place.as_deref(), Some("/t.jsonl"));
+        }
     }
 
     #[test]

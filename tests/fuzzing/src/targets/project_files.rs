@@ -60,7 +60,7 @@ fn read_all(folder: &Path, bytes: &[u8]) {
     assert!(record.session_id.is_empty() || record.session_id == SESSION, "{record:?}");
     let _ = (
         sessions::load_status(&project, &SessionId::from(SESSION)),
-        sessions::of_thresholds(&project, &SessionId::from(SESSION)),
+        sessions::load_for_status_line(&project, &SessionId::from(SESSION)),
     );
     let _ = (windows::load(&project), faults::all(&project), outbox::all_undelivered(&project));
     let _ = (

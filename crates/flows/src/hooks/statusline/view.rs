@@ -6,11 +6,11 @@ use plimsoll_domain::log_line::MAIN;
 use plimsoll_domain::reading::WindowSource;
 use plimsoll_domain::record::StatusRecord;
 use plimsoll_domain::statusline::{Segment, SegmentKind};
-use plimsoll_domain::{Status, Timestamp};
+use plimsoll_domain::{SessionRecord, Status, Timestamp};
 use plimsoll_policy::statusline::{CacheView, Hidden, LimitView, LoadView, MemoryView, RunView, View};
 use plimsoll_policy::window::{self, WindowEvidence};
 use plimsoll_protocol::status::{Limit, StatusPayload};
-use plimsoll_store::{clock, environment, faults, memory, sessions, state_file};
+use plimsoll_store::{clock, disk, environment, faults, memory, sessions, state_file};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -24,6 +24,7 @@ impl StatusLineInvocation<'_> {
         let payload = &self.payload;
         let directory = payload.workspace.current_dir.as_deref().or(payload.cwd.as_deref());
         let wanted = |kind| Some(()).filter(|()| self.shows(kind));
+        let session = sessions::load_for_status_line(&self.project, &self.session_id);
         View {
             client: StatusPayload {
                 model: payload.model.clone(),
@@ -36,7 +37,7 @@ impl StatusLineInvocation<'_> {
             git: wanted(SegmentKind::Git)
                 .and(directory)
                 .and_then(|folder| git::look(self, Path::new(folder), record)),
-            load: self.load(record),
+            load: self.load(record, &session),
             run: wanted(SegmentKind::Run).and_then(|()| self.run(record)),
             memory: wanted(SegmentKind::Memory).and_then(|()| self.memory()),
             cache: wanted(SegmentKind::Cache)
@@ -47,7 +48,7 @@ impl StatusLineInvocation<'_> {
                 .and_then(limit),
             weekly: wanted(SegmentKind::Weekly).and(payload.rate_limits.seven_day.as_ref()).and_then(limit),
             spend: wanted(SegmentKind::Spend).and(payload.rate_limits.spend_limit.as_ref()).and_then(limit),
-            health: wanted(SegmentKind::Health).and_then(|()| self.health()),
+            health: wanted(SegmentKind::Health).and_then(|()| self.health(&session)),
             own: self.own(),
             colour: environment::variable("NO_COLOR").is_none(),
             columns: environment::number("COLUMNS")
@@ -56,10 +57,9 @@ impl StatusLineInvocation<'_> {
         }
     }
 
-    fn load(&self, record: &StatusRecord) -> LoadView {
+    fn load(&self, record: &StatusRecord, session: &SessionRecord) -> LoadView {
         let (window_told, model) = (&self.payload.context_window, self.payload.model.id.as_deref());
         let used = window_told.used();
-        let session = sessions::of_thresholds(&self.project, &self.session_id);
         let window = window::window(&WindowEvidence {
             model,
             settings: Some(&self.settings.windows),
@@ -70,7 +70,7 @@ impl StatusLineInvocation<'_> {
         let question = Question {
             project: &self.project,
             settings: &self.settings,
-            record: &session,
+            record: session,
             transcript: None,
             calls: &[],
         };
@@ -128,7 +128,7 @@ impl StatusLineInvocation<'_> {
     }
 
     /// What is amiss with ourselves: people see it here, and nowhere else in time. Another session's fault is its own.
-    fn health(&self) -> Option<String> {
+    fn health(&self, session: &SessionRecord) -> Option<String> {
         let fault = || {
             let fault = faults::last(&self.project)?;
             let at = clock::moment(&fault.at)?;
@@ -137,7 +137,16 @@ impl StatusLineInvocation<'_> {
             let words = || format!("{} at {}: {}", fault.program, clock::in_short(at), fault.what);
             (is_ours && is_news).then(words)
         };
-        self.unsettled.clone().or_else(fault)
+        let transcript_is_off = || self.has_no_transcript(session).then(|| "no transcript".to_owned());
+        self.unsettled.clone().or_else(fault).or_else(transcript_is_off)
+    }
+
+    /// True for a session that has answered and whose transcript the client does not write. Its path is known to our hooks: a
+    /// project without them does not need it.
+    fn has_no_transcript(&self, session: &SessionRecord) -> bool {
+        let path = session.start.transcript_path.as_deref();
+        self.payload.context_window.used().is_some()
+            && path.is_some_and(|path| !disk::exists(Path::new(path)))
     }
 
     /// The user's own segments that stand in a line.
