@@ -51,7 +51,7 @@ pub fn gather(patient: &Patient<'_>) -> Facts {
         linear: linear(project),
         loops: loops::facts(project, &found, &all),
         disk: disk::facts(project, &found),
-        window: window::facts(patient, &found),
+        window: window::facts(patient, &found, &client),
         preferences: preferences(project),
         faults: faults_of(patient),
         run: run(project),

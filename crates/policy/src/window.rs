@@ -19,6 +19,8 @@ pub struct WindowEvidence<'a> {
     pub million_disabled: bool,
     /// `CLAUDE_CODE_MAX_CONTEXT_TOKENS`, which the client uses for ids it does not know.
     pub max_context_tokens: Option<u64>,
+    /// The client's version, where that is known.
+    pub client_version: Option<(u32, u32, u32)>,
     /// The most that was used at once.
     pub used: u64,
 }
@@ -30,6 +32,10 @@ const SMALL: u64 = 200_000;
 /// that the client does not know.
 const SMALL_MODELS: [&str; 8] =
     ["sonnet-4-5", "haiku-4-5", "opus-4-5", "opus-4-6", "sonnet-4-6", "sonnet-4", "3-7-sonnet", "3-5-haiku"];
+
+/// Clients up to this version (seen on 1.0.128, 2.0.77 and 2.1.101) give every model a small window, whether they know it or not,
+/// unless it has the `[1m]` suffix. Of those between it and 2.1.329 nothing is known, so they count as new.
+const LAST_WITH_SMALL_WINDOWS: (u32, u32, u32) = (2, 1, 101);
 
 /// Models the client knows: only for others does it use `CLAUDE_CODE_MAX_CONTEXT_TOKENS`.
 const KNOWN_FAMILIES: [&str; 6] = ["opus", "sonnet", "haiku", "fable", "best", "default"];
@@ -46,7 +52,7 @@ pub fn window(evidence: &WindowEvidence<'_>) -> Option<Window> {
     let mut window = found(by_user, WindowSource::Settings)
         .or_else(|| found(evidence.status_line, WindowSource::StatusLine))
         .or_else(|| found(evidence.learned, WindowSource::Learned))
-        .or_else(|| evidence.model.map(|model| by_name(model, evidence.max_context_tokens)))?;
+        .or_else(|| evidence.model.map(|model| by_name(model, evidence)))?;
     // The client makes 200,000 of a million then (2.1.329).
     if evidence.million_disabled {
         window.tokens = window.tokens.min(SMALL);
@@ -97,17 +103,18 @@ pub fn overhead(first_request: u64, prompt: u64, window: Option<u64>) -> u64 {
     first_request.saturating_sub(prompt).min(most)
 }
 
-fn by_name(model: &str, max_context_tokens: Option<u64>) -> Window {
-    // Whatever the model: the client gives every small one a million with this suffix (2.1.329).
+fn by_name(model: &str, evidence: &WindowEvidence<'_>) -> Window {
+    // Whatever the model: the client gives every small one a million with this suffix (1.0.128 to 2.1.329).
     if model.ends_with("[1m]") {
         return Window { tokens: MILLION, source: WindowSource::Table };
     }
     let name = family_name(model);
-    if SMALL_MODELS.contains(&name.as_str()) {
+    let is_old_client = evidence.client_version.is_some_and(|version| version <= LAST_WITH_SMALL_WINDOWS);
+    if is_old_client || SMALL_MODELS.contains(&name.as_str()) {
         return Window { tokens: SMALL, source: WindowSource::Table };
     }
     let known = KNOWN_FAMILIES.iter().any(|family| name.contains(family));
-    match max_context_tokens.filter(|tokens| !known && *tokens > 0) {
+    match evidence.max_context_tokens.filter(|tokens| !known && *tokens > 0) {
         Some(tokens) => Window { tokens, source: WindowSource::Settings },
         None => Window {
             tokens: MILLION,
@@ -167,7 +174,37 @@ mod tests {
             ("claude-sonnet-4-5[1m]", MILLION),
             ("claude-opus-4-6[1m]", MILLION),
         ] {
-            assert_eq!(by_name(model, None).tokens, tokens, "{model}");
+            assert_eq!(by_name(model, &WindowEvidence::default()).tokens, tokens, "{model}");
+        }
+    }
+
+    #[test]
+    fn an_old_client_gives_every_model_a_small_window_but_those_with_the_suffix() {
+        let (old, between, new) = ((2, 1, 101), (2, 1, 102), (2, 1, 329));
+        for (model, client_version, tokens) in [
+            ("claude-opus-4-1-20250805", (1, 0, 128), SMALL),
+            ("claude-opus-4-1-20250805", (2, 0, 77), SMALL),
+            ("claude-opus-4-1-20250805", old, SMALL),
+            ("claude-opus-4-1-20250805", between, MILLION),
+            ("claude-opus-4-1-20250805", new, MILLION),
+            ("some-proxy-model", (2, 0, 77), SMALL),
+            ("some-proxy-model", new, MILLION),
+            ("claude-opus-5-5", (2, 0, 77), SMALL),
+            ("claude-sonnet-4-5", (2, 0, 77), SMALL),
+            ("claude-sonnet-4-5[1m]", (2, 0, 77), MILLION),
+            ("some-proxy-model[1m]", (1, 0, 128), MILLION),
+        ] {
+            let evidence = WindowEvidence {
+                model: Some(model),
+                client_version: Some(client_version),
+                max_context_tokens: Some(32_000).filter(|_| client_version < new),
+                ..WindowEvidence::default()
+            };
+            assert_eq!(
+                window(&evidence).map(|window| window.tokens),
+                Some(tokens),
+                "{model} {client_version:?}"
+            );
         }
     }
 
@@ -255,7 +292,8 @@ mod tests {
 
     #[test]
     fn max_context_tokens_counts_only_for_models_the_client_does_not_know() {
-        assert_eq!(by_name("llama-9", Some(32_000)).tokens, 32_000);
-        assert_eq!(by_name("claude-opus-5-5", Some(32_000)).tokens, MILLION);
+        let evidence = WindowEvidence { max_context_tokens: Some(32_000), ..WindowEvidence::default() };
+        assert_eq!(by_name("llama-9", &evidence).tokens, 32_000);
+        assert_eq!(by_name("claude-opus-5-5", &evidence).tokens, MILLION);
     }
 }

@@ -33,6 +33,12 @@ pub struct Line {
     /// When, RFC 3339.
     #[serde(deserialize_with = "lenient::text")]
     pub timestamp: Option<String>,
+    /// The version of the client that wrote the line.
+    #[serde(deserialize_with = "lenient::text")]
+    pub version: Option<String>,
+    /// The working directory at that moment.
+    #[serde(deserialize_with = "lenient::text")]
+    pub cwd: Option<String>,
     /// The message of an assistant or user line.
     #[serde(deserialize_with = "lenient::field")]
     pub message: Message,
@@ -58,6 +64,8 @@ struct UsageLine<'a> {
     requested_model: Option<&'a str>,
     #[serde(borrow)]
     timestamp: Option<&'a str>,
+    #[serde(borrow)]
+    version: Option<&'a str>,
     #[serde(borrow)]
     message: UsageMessage<'a>,
 }
@@ -96,6 +104,7 @@ impl From<UsageLine<'_>> for Line {
             is_api_error_message: line.is_api_error_message,
             requested_model: text(line.requested_model),
             timestamp: text(line.timestamp),
+            version: text(line.version),
             message: Message {
                 id: text(line.message.id),
                 model: text(line.message.model),

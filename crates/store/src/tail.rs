@@ -48,6 +48,8 @@ pub struct Compaction {
     pub at: Option<Timestamp>,
     /// The model of the last answer before it, with its `[1m]` suffix.
     pub model: Option<String>,
+    /// The client's version.
+    pub client_version: Option<String>,
 }
 
 /// The last answer of the main conversation.
@@ -61,6 +63,8 @@ pub struct Answer {
     pub model: Option<String>,
     /// The response's id.
     pub message_id: Option<String>,
+    /// The client's version.
+    pub client_version: Option<String>,
     /// When it was written, RFC 3339.
     pub at: Option<Timestamp>,
     /// True when one of its lines holds one of the tool calls that were looked for.
@@ -210,7 +214,8 @@ fn visit(start: u64, bytes: &[u8], tool_use_ids: &[&str], tail: &mut Tail) -> Co
         }
         // Until the next response only the boundary tells the new fill: the client does not write the
         // messages that it keeps again (2.1.329).
-        let newest = Compaction { metadata, at: line.timestamp.map(Timestamp::from), model: None };
+        let at = line.timestamp.map(Timestamp::from);
+        let newest = Compaction { metadata, at, model: None, client_version: line.version };
         tail.compaction.get_or_insert(newest);
         return ControlFlow::Continue(());
     }
@@ -235,6 +240,7 @@ fn visit(start: u64, bytes: &[u8], tool_use_ids: &[&str], tail: &mut Tail) -> Co
         output: usage.output(),
         model: line.requested_model.or(line.message.model),
         message_id: line.message.id,
+        client_version: line.version,
         at: line.timestamp.map(Timestamp::from),
         is_the_one,
         bytes_after: tail.size.saturating_sub(start + bytes.len() as u64),

@@ -471,6 +471,30 @@ fn the_first_source_of_the_window_that_speaks_wins() {
     assert_eq!(window(&[]), is(1_000_000, "used"), "a window is at least what was used");
 }
 
+#[test]
+fn an_old_clients_window_is_that_of_its_version() {
+    let world = world();
+    for (version, model, percent) in [
+        ("2.0.77", "claude-opus-4-1-20250805", 50),
+        ("2.0.77", "some-proxy-model", 50),
+        ("2.1.101", "claude-opus-4-1-20250805", 50),
+        ("2.1.329", "claude-opus-4-1-20250805", 10),
+        ("2.1.329", "some-proxy-model", 10),
+    ] {
+        let line = answer_at("msg_1", 100_000, model, "2026-01-07T10:00:00.000Z");
+        let boundary = boundary(100_000);
+        let of_version = |line: &str| changed(line, |line| line["version"] = version.into());
+        let path = transcript(&world, &of_version(&line));
+        let record = json!({ "session_id": SESSION, "transcript_path": path });
+        world.write(format!(".claude/plimsoll/sessions/{SESSION}.json"), &record.to_string());
+        assert_eq!(context(&world, SESSION)["percent"], percent, "{version} {model}");
+        let compacted =
+            of_version(&answer_at("msg_0", 900, model, "2026-01-07T09:00:00.000Z")) + &of_version(&boundary);
+        transcript(&world, &compacted);
+        assert_eq!(context(&world, SESSION)["percent"], percent, "{version} {model}, after a compaction");
+    }
+}
+
 /// With `CLAUDE_CODE_CHILD_SESSION` in its environment the client writes no transcript.
 #[test]
 fn without_a_transcript_the_status_lines_record_of_this_session_counts() {

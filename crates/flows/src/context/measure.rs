@@ -10,6 +10,7 @@ use plimsoll_policy::monitor::is_worth_waiting;
 use plimsoll_policy::thresholds::{self, CompactionConfig};
 use plimsoll_policy::window::{self, WindowEvidence};
 use plimsoll_protocol::client_environment;
+use plimsoll_protocol::settings::parse_version;
 use plimsoll_protocol::tool::{ToolCall, Visible};
 use plimsoll_store::tail::{self, Tail};
 use plimsoll_store::{Project, StoreError, config, disk, environment, sessions, windows};
@@ -236,9 +237,18 @@ fn reading(question: &Question<'_>, tail: &Tail, ids: &[&str]) -> Option<Reading
         reading.model = newer.model.clone().or(reading.model);
     }
     if reading.window.is_none() {
-        let window = |evidence: &WindowEvidence<'_>| window::window(evidence);
-        reading.window =
-            with_evidence(question, reading.model.as_deref(), reading.used, status.as_ref(), window);
+        let written = tail.answer.as_ref().and_then(|answer| answer.client_version.as_ref());
+        let at_boundary =
+            || tail.compaction.as_ref().and_then(|compaction| compaction.client_version.as_ref());
+        let version = written.or_else(at_boundary).and_then(|version| parse_version(version));
+        let window = |evidence: &WindowEvidence<'_>| {
+            window::window(&WindowEvidence {
+                used: reading.used,
+                client_version: version,
+                ..evidence.clone()
+            })
+        };
+        reading.window = with_evidence(question, reading.model.as_deref(), status.as_ref(), window);
     }
     reading.added = added(question.calls);
     if reading.source == UsedSource::Compaction {
@@ -342,7 +352,6 @@ fn from_environment() -> Option<Reading> {
 pub(crate) fn with_evidence<T>(
     question: &Question<'_>,
     model: Option<&str>,
-    used: u64,
     status: Option<&StatusRecord>,
     ask: impl FnOnce(&WindowEvidence<'_>) -> T,
 ) -> T {
@@ -363,7 +372,8 @@ pub(crate) fn with_evidence<T>(
         million_disabled: environment::flag("CLAUDE_CODE_DISABLE_1M_CONTEXT"),
         max_context_tokens: environment::variable("CLAUDE_CODE_MAX_CONTEXT_TOKENS")
             .and_then(|text| client_environment::integer(&text)),
-        used,
+        client_version: None,
+        used: 0,
     })
 }
 

@@ -3,8 +3,8 @@
 use super::{Files, Patient};
 use crate::context::measure::{Question, measure, thresholds, with_evidence};
 use plimsoll_domain::reading::Window;
-use plimsoll_policy::doctor::WindowFacts;
-use plimsoll_policy::window;
+use plimsoll_policy::doctor::{ClientFacts, WindowFacts};
+use plimsoll_policy::window::{self, WindowEvidence};
 use plimsoll_store::config::{self, Loaded};
 use plimsoll_store::{clock, disk, environment, sessions};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ const VARIABLES: [&str; 8] = [
     "CLAUDE_CONTEXT_PERCENT",
 ];
 
-pub(super) fn facts(patient: &Patient<'_>, found: &Files) -> WindowFacts {
+pub(super) fn facts(patient: &Patient<'_>, found: &Files, client: &ClientFacts) -> WindowFacts {
     let Loaded { settings, fault: complaint, .. } = config::load_of_files(patient.project);
     let transcript = patient.record.start.transcript_path.as_ref().map(PathBuf::from);
     let question = Question {
@@ -35,7 +35,7 @@ pub(super) fn facts(patient: &Patient<'_>, found: &Files) -> WindowFacts {
     let of_session = measured.reading.as_ref().and_then(|reading| reading.model.clone());
     let model =
         of_session.map(|model| (model, "as the present session was asked for")).or_else(|| next(found));
-    let (sources, chosen) = windows(&question, model.as_ref().map(|(model, _)| model.as_str()));
+    let (sources, chosen) = windows(&question, model.as_ref().map(|(model, _)| model.as_str()), client);
     let window = measured.reading.as_ref().and_then(|reading| reading.window.clone()).or(chosen);
     let name = model.as_ref().map(|(model, _)| model.as_str());
     WindowFacts {
@@ -74,9 +74,14 @@ fn next(found: &Files) -> Option<(String, &'static str)> {
     })
 }
 
-fn windows(question: &Question<'_>, model: Option<&str>) -> (Vec<Window>, Option<Window>) {
+fn windows(
+    question: &Question<'_>,
+    model: Option<&str>,
+    client: &ClientFacts,
+) -> (Vec<Window>, Option<Window>) {
     let status = sessions::load_status(question.project, &question.record.session_id);
-    with_evidence(question, model, 0, status.as_ref(), |evidence| {
+    with_evidence(question, model, status.as_ref(), |evidence| {
+        let evidence = &WindowEvidence { client_version: client.numbers(), ..evidence.clone() };
         (window::sources(evidence), window::window(evidence))
     })
 }

@@ -206,6 +206,8 @@ pub(crate) fn line(line: &Line) -> View {
         is_compact_summary,
         requested_model,
         timestamp,
+        version,
+        cwd,
         message,
         compact_metadata,
         tool_use_result,
@@ -215,7 +217,7 @@ pub(crate) fn line(line: &Line) -> View {
     let mut view = View::new();
     leaves!(view, "", "type" => kind, "subtype" => subtype, "isSidechain" => is_sidechain,
         "isApiErrorMessage" => is_api_error_message, "error" => error, "isCompactSummary" => is_compact_summary,
-        "requestedModel" => requested_model, "timestamp" => timestamp,
+        "requestedModel" => requested_model, "timestamp" => timestamp, "version" => version, "cwd" => cwd,
         "toolUseResult" => tool_use_result.as_ref().map(|raw| raw.get()),
         "message/id" => id, "message/model" => model,
         "message/content" => content.as_ref().map(|raw| raw.get()),

@@ -103,9 +103,8 @@ fn plain_scan(text: &[u8], calls: &[&str]) -> Tail {
         let Some(line) = Line::parse(bytes) else { continue };
         if let Some(metadata) = line.compaction() {
             answers.clear();
-            let at = line.timestamp;
-            tail.compaction =
-                Some(Compaction { metadata, at: at.map(Timestamp::from), model: model.clone() });
+            let (at, client_version) = (line.timestamp.map(Timestamp::from), line.version);
+            tail.compaction = Some(Compaction { metadata, at, model: model.clone(), client_version });
         } else if line.speaks_of_usage() {
             model = line.requested_model.clone().or(line.message.model.clone());
             answers.push((line, calls.iter().any(has), end));
@@ -122,6 +121,7 @@ fn plain_scan(text: &[u8], calls: &[&str]) -> Tail {
         output: usage.output(),
         model,
         message_id: last.message.id.clone(),
+        client_version: last.version.clone(),
         at: last.timestamp.clone().map(Timestamp::from),
         is_the_one,
         bytes_after: (text.len() - end) as u64,

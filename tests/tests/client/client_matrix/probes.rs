@@ -91,7 +91,7 @@ pub(crate) const PROBES: &[Probe] = &[
         "transcript.requestedModel",
         "the transcript keeps the `[1m]` of the model",
         Then(
-            "the window is the one last reported for that model in a result (`modelUsage`), else the one in our table",
+            "the window is the one last reported for that model in a result (`modelUsage`), else the one in our table; up to 2.1.101 the table has 200,000 tokens for every model",
         ),
     ),
     probe("result.total_cost_usd", "the result contains the cost", Never),
