@@ -50,6 +50,12 @@ pub enum InputError {
     /// Something else came.
     #[error("standard input is {0}")]
     NotAnEvent(#[from] Malformed),
+    /// Another client has started the hook.
+    #[error("the event is of another client than Claude Code")]
+    OtherClient {
+        /// True if a session begins.
+        is_session_start: bool,
+    },
     /// The project cannot be used.
     #[error("{0}; {hint}", hint = .0.hint())]
     Project(#[from] StoreError),
@@ -62,6 +68,11 @@ impl HookInvocation {
             return Err(InputError::Empty);
         }
         let hook = Hook::parse(input)?;
+        if hook.is_of_other_client {
+            return Err(InputError::OtherClient {
+                is_session_start: matches!(hook.event, Event::SessionStart(_)),
+            });
+        }
         let project = Project::of_hook(hook.cwd.as_deref())?;
         let (settings, complaint) = config::load(&project);
         Ok(HookInvocation {

@@ -1,6 +1,7 @@
 //! A hook's answer to its three readers: one JSON object for the client and the model, the marker in it for
 //! people and scripts, the exit code for a shell. Never exit code 2: that means "block" to the client.
 
+use crate::hook_invocation::InputError;
 use plimsoll_domain::memory::render::ENTRY_UNITS;
 use plimsoll_protocol::Reply;
 
@@ -85,6 +86,15 @@ impl HookResponse {
     /// A fault of our own: one line for the user, a reply that changes nothing.
     pub fn fault(complaint: impl std::fmt::Display) -> HookResponse {
         HookResponse::quiet().with_complaint(Some(complaint.to_string()))
+    }
+
+    /// Answers to an input that is not an event of a session that Plimsoll measures. Another client's is no fault, and nothing is
+    /// recorded of it.
+    pub fn for_input_error(error: &InputError) -> HookResponse {
+        match error {
+            InputError::OtherClient { .. } => HookResponse::quiet(),
+            other => HookResponse::fault(other),
+        }
     }
 
     /// Sets the exit code.

@@ -66,7 +66,10 @@ pub const PROGRAMS: [(&str, Program); 8] = [
 
 /// What a hook's program answers to an event that somebody else hands over.
 pub fn answer(input: &[u8], program: fn(&HookInvocation) -> HookResponse) -> HookResponse {
-    HookInvocation::read(input).map_or_else(HookResponse::fault, |call| program(&call))
+    match HookInvocation::read(input) {
+        Ok(call) => program(&call),
+        Err(error) => HookResponse::for_input_error(&error),
+    }
 }
 
 /// The hook program of a name.

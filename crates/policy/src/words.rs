@@ -109,6 +109,11 @@ pub fn offer_to_model(file: &str, written: &str) -> String {
     )
 }
 
+/// At the start of a session of another client that runs our hooks, for the user.
+pub fn other_client() -> String {
+    "Plimsoll does not measure this session: its hooks were started by another client (Codex), not by Claude Code. There will be no warning and no handoff.".to_owned()
+}
+
 /// What the client does when the window is as good as full.
 fn at_the_end(thresholds: &Thresholds) -> String {
     let percent = thresholds.percent(thresholds.auto_compact.tokens);

@@ -19,6 +19,8 @@ pub struct Hook {
     pub agent_id: Option<String>,
     /// The kind of that subagent; empty for the client's own summarizer.
     pub agent_type: Option<String>,
+    /// True if the event is of another client: Codex also runs the hooks of Claude Code's settings.
+    pub is_of_other_client: bool,
     /// What happened.
     pub event: Event,
 }
@@ -226,6 +228,8 @@ impl Batch<'_> {
             agent_id: text(self.agent_id),
             // Empty means something: the client's own summarizer ends as a subagent of no type (2.1.329).
             agent_type: self.agent_type.map(str::to_owned),
+            // Codex has no such event.
+            is_of_other_client: false,
             event: Event::PostToolBatch(
                 self.tool_calls.into_iter().map(|lenient::Object(call)| call).collect(),
             ),
@@ -243,6 +247,8 @@ struct Payload {
     session_id: Option<String>,
     #[serde(deserialize_with = "lenient::text")]
     transcript_path: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    turn_id: Option<String>,
     #[serde(deserialize_with = "lenient::text")]
     cwd: Option<String>,
     #[serde(deserialize_with = "lenient::text")]
@@ -296,12 +302,25 @@ struct Payload {
 impl Payload {
     fn into_hook(mut self) -> Hook {
         Hook {
+            is_of_other_client: self.is_of_codex(),
             session_id: self.session_id.take(),
             transcript_path: self.transcript_path.take(),
             cwd: self.cwd.take(),
             agent_id: self.agent_id.take(),
             agent_type: self.agent_type.take(),
             event: self.into_event(),
+        }
+    }
+
+    /// Codex names each session's file `rollout-TIME-ID.jsonl`, and most of its events have a `turn_id`. The client (2.1.329) has that
+    /// field, too, in its MessageDisplay event: alone it only tells Codex apart where no transcript is named.
+    fn is_of_codex(&self) -> bool {
+        match self.transcript_path.as_deref() {
+            Some(path) => {
+                let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+                name.starts_with("rollout-") && name.ends_with(".jsonl")
+            }
+            None => self.turn_id.is_some(),
         }
     }
 

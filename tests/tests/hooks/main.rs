@@ -1,6 +1,7 @@
 //! The hook programs by themselves, and what lies on disk after them.
 
 mod bad_input;
+mod codex;
 mod compaction_window;
 mod contention;
 mod crash_points;

@@ -2,10 +2,12 @@
 //! answer in the same process; the rest are entries of their own.
 
 use super::{Started, subagent};
-use crate::hook_invocation::HookInvocation;
+use crate::hook_invocation::{HookInvocation, InputError};
 use crate::hook_response::HookResponse;
 use crate::install::plugin;
 use crate::memory::{Part, TIMEOUT, after_batch, at_prompt, at_start, bring_back, is_as_told};
+use plimsoll_policy::words;
+use plimsoll_protocol::Reply;
 use plimsoll_protocol::event::Event;
 use plimsoll_store::{StoreError, memory as store};
 use std::mem::ManuallyDrop;
@@ -16,7 +18,7 @@ use std::time::Duration;
 pub fn memory(started: &Started<'_>) -> HookResponse {
     let call = match HookInvocation::read(started.input) {
         Ok(call) => call,
-        Err(complaint) => return HookResponse::fault(complaint),
+        Err(error) => return HookResponse::for_input_error(&error),
     };
     let part = started.arguments.first().and_then(|word| Part::named(word));
     let is_of_earlier_version = !matches!(part, Some(Part::Output(_)));
@@ -35,7 +37,11 @@ pub fn with_memory(
     let call = match HookInvocation::read(started.input) {
         // The process ends with its answer: nobody needs this memory back piece by piece.
         Ok(call) => ManuallyDrop::new(call),
-        Err(complaint) => return HookResponse::fault(complaint),
+        // Once a session, and where nothing needs to be remembered for that.
+        Err(InputError::OtherClient { is_session_start: true }) if started.halves.load_line => {
+            return HookResponse::reply(&Reply::default().tell_user(words::other_client()));
+        }
+        Err(error) => return HookResponse::for_input_error(&error),
     };
     if !started.halves.memory && plugin::is_given_both(&call) {
         return HookResponse::quiet();

@@ -2,7 +2,7 @@
 
 use crate::checkpoint::{self, Request};
 use crate::context::measure;
-use crate::hook_invocation::HookInvocation;
+use crate::hook_invocation::{HookInvocation, InputError};
 use crate::hook_response::HookResponse;
 use plimsoll_domain::record::Announced;
 use plimsoll_domain::state::Cause;
@@ -19,6 +19,7 @@ use std::time::Duration;
 pub fn pre_compact(input: &[u8]) -> HookResponse {
     let call = match HookInvocation::read(input) {
         Ok(call) => call,
+        Err(InputError::OtherClient { .. }) => return HookResponse::text(None),
         Err(complaint) => return HookResponse::text(None).with_complaint(Some(complaint)),
     };
     // Subagents compact too, and their events carry an `agent_id` (2.1.329): the session itself forgets nothing.

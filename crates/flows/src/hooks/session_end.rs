@@ -20,7 +20,7 @@ use std::time::Duration;
 pub fn session_end(input: &[u8]) -> HookResponse {
     let call = match HookInvocation::read(input) {
         Ok(call) => call,
-        Err(complaint) => return HookResponse::fault(complaint),
+        Err(error) => return HookResponse::for_input_error(&error),
     };
     let Event::SessionEnd { reason } = call.event() else { return HookResponse::quiet() };
     if call.hook.in_subagent() || call.session_id.is_empty() {

@@ -27,7 +27,7 @@ pub fn frames(started: &Started<'_>) -> HookResponse {
     };
     let call = match HookInvocation::read(started.input) {
         Ok(call) => call,
-        Err(complaint) => return HookResponse::fault(complaint),
+        Err(error) => return HookResponse::for_input_error(&error),
     };
     if call.session_id.is_empty() || plugin::is_started_with_both(&call) {
         return HookResponse::quiet();

@@ -22,7 +22,7 @@ macro_rules! leaves {
 }
 
 pub(crate) fn hook(hook: &Hook) -> View {
-    let Hook { session_id, transcript_path, cwd, agent_id, agent_type, event } = hook;
+    let Hook { session_id, transcript_path, cwd, agent_id, agent_type, is_of_other_client: _, event } = hook;
     let mut view = View::new();
     leaves!(view, "", "session_id" => session_id, "transcript_path" => transcript_path, "cwd" => cwd,
         "agent_id" => agent_id, "agent_type" => agent_type, "hook_event_name" => event.name());
