@@ -4,7 +4,7 @@ use plimsoll_domain::{RunState, SessionId, SessionRecord, Settings};
 use plimsoll_protocol::event::Event;
 use plimsoll_protocol::{Hook, Malformed};
 use plimsoll_store::memory::Standing;
-use plimsoll_store::{Project, StoreError, config, ledger, sessions, state_file};
+use plimsoll_store::{Project, StoreError, config, ledger, sessions, state_file, tail};
 use std::cell::OnceCell;
 use std::path::Path;
 
@@ -94,6 +94,38 @@ impl HookInvocation {
     /// How far the working memory goes, as this hook found it first.
     pub fn memory(&self) -> &Standing {
         self.memory.get_or_init(|| Standing::of(&self.project))
+    }
+
+    /// Looks for the session's project elsewhere if the present one has no record of it. The client was seen to move
+    /// `CLAUDE_PROJECT_DIR` with a session that changes its folder; then the record is where the session was started. And a
+    /// project that cannot be written has its sessions' files among the user's state, unless the session belongs to a run, whose
+    /// state must be in the project. A session with a record costs nothing here.
+    pub(crate) fn find_project_of_session(&mut self) {
+        let is_known =
+            |record: &SessionRecord| record.start.started_at.is_some() || record.usage.reading.is_some();
+        if self.session_id.is_empty() || is_known(self.record()) {
+            return;
+        }
+        let Some(project) = self.started_elsewhere().or_else(|| self.outside_read_only_project()) else {
+            return;
+        };
+        (self.settings, self.complaint) = config::load(&project);
+        self.project = project;
+        (self.record, self.memory) = (OnceCell::new(), OnceCell::new());
+    }
+
+    #[inline(never)]
+    fn started_elsewhere(&self) -> Option<Project> {
+        let root = tail::first_directory(self.transcript()?).filter(|root| *root != self.project.root())?;
+        Project::of_recorded_session(&root, &self.session_id)
+    }
+
+    #[inline(never)]
+    fn outside_read_only_project(&self) -> Option<Project> {
+        if ledger::run_of_environment().is_some() || !self.project.is_read_only() {
+            return None;
+        }
+        self.project.outside()
     }
 
     /// The event.

@@ -67,7 +67,10 @@ pub const PROGRAMS: [(&str, Program); 8] = [
 /// What a hook's program answers to an event that somebody else hands over.
 pub fn answer(input: &[u8], program: fn(&HookInvocation) -> HookResponse) -> HookResponse {
     match HookInvocation::read(input) {
-        Ok(call) => program(&call),
+        Ok(mut call) => {
+            call.find_project_of_session();
+            program(&call)
+        }
         Err(error) => HookResponse::for_input_error(&error),
     }
 }

@@ -123,8 +123,28 @@ impl Project {
 
     /// Where sessions kept their files before the project had any of ours in it; none if they never did.
     pub fn earlier(&self) -> Option<Project> {
-        let own = outside::folder(&self.root).filter(|own| self.is_inside && disk::exists(own))?;
-        Some(Project { own, is_inside: false, ..self.clone() })
+        self.outside().filter(|outside| disk::exists(&outside.own))
+    }
+
+    /// The same project with its sessions' files among the user's state; none if they are there already, or without a home.
+    pub fn outside(&self) -> Option<Project> {
+        let own = if self.is_inside { outside::folder(&self.root) } else { None };
+        Some(Project { own: own?, is_inside: false, ..self.clone() })
+    }
+
+    /// True if our files belong into the project and the system refuses to write there.
+    pub fn is_read_only(&self) -> bool {
+        let places = [self.own.as_path(), &below(&self.root, &["/.claude"]), &self.root];
+        let nearest = places.into_iter().find(|place| disk::exists(place));
+        self.is_inside && nearest.is_some_and(volume::is_read_only)
+    }
+
+    /// The project at a folder, if it has the record of this session, in it or among the user's state.
+    pub fn of_recorded_session(root: &Path, session_id: &SessionId) -> Option<Project> {
+        let project = Project::of_session(root).ok()?;
+        let has_record =
+            |project: &Project| project.session(session_id).is_some_and(|path| disk::exists(&path));
+        if has_record(&project) { Some(project) } else { project.outside().filter(has_record) }
     }
 
     /// The project's folder.

@@ -46,6 +46,7 @@ pub use layout::Project;
 pub use turn_log::TurnLog;
 pub use unread_handoffs::UnreadHandoffs;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// What went wrong, where, and what to do.
@@ -149,6 +150,12 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// True if the place cannot be written: a read-only mount, or missing permissions.
+    pub fn is_refused_write(&self) -> bool {
+        let StoreError::Io { source, .. } = self else { return false };
+        matches!(source.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied)
+    }
+
     /// What the user can do about it.
     pub fn hint(&self) -> &'static str {
         match self {

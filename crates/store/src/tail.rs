@@ -18,7 +18,7 @@ use plimsoll_protocol::transcript::{CompactMetadata, Line};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// No answer is longer: 128k tokens of output are about 600 KB of JSON.
 const LONGEST_LINE: usize = 1024 * 1024;
@@ -201,6 +201,14 @@ pub fn first_request(path: &Path) -> Option<FirstRequest> {
     }
     None
 }
+
+/// Finds the folder that a session was started in, at the beginning of its transcript: the client names in each line where the
+/// session is at that moment.
+pub fn first_directory(path: &Path) -> Option<PathBuf> {
+    const BEGINNING: u64 = 64 * 1024;
+    let (file, size) = disk::open_sized(path).ok()??;
+    let bytes = read_at(&file, 0, usize::try_from(size.min(BEGINNING)).ok()?).ok()?;
+    bytes.split(|byte| *byte == b'\n').filter_map(Line::parse).find_map(|line| line.cwd).map(PathBuf::from)
 }
 
 fn visit(start: u64, bytes: &[u8], tool_use_ids: &[&str], tail: &mut Tail) -> ControlFlow<()> {

@@ -4,6 +4,7 @@
 use crate::disk;
 pub use plimsoll_system::files::{identity, kind_of_file_system as kind};
 use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -32,6 +33,12 @@ pub fn rights(path: &Path) -> Option<Rights> {
         mode: metadata.permissions().mode() & 0o777,
         own: metadata.uid() == rustix::process::geteuid().as_raw(),
     })
+}
+
+/// True if the system refuses us to write the file or folder at a path: the mount is read-only, or its permissions do not allow
+/// it.
+pub fn is_read_only(path: &Path) -> bool {
+    matches!(access(path, Access::WRITE_OK), Err(Errno::ROFS | Errno::ACCESS | Errno::PERM))
 }
 
 /// Free bytes for us.

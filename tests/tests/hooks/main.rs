@@ -15,6 +15,7 @@ mod linked;
 mod noted;
 mod offer;
 mod one_process;
+mod other_folder;
 mod project_root;
 mod prune;
 mod reading;

@@ -36,7 +36,10 @@ pub fn with_memory(
 ) -> HookResponse {
     let call = match HookInvocation::read(started.input) {
         // The process ends with its answer: nobody needs this memory back piece by piece.
-        Ok(call) => ManuallyDrop::new(call),
+        Ok(mut call) => {
+            call.find_project_of_session();
+            ManuallyDrop::new(call)
+        }
         // Once a session, and where nothing needs to be remembered for that.
         Err(InputError::OtherClient { is_session_start: true }) if started.halves.load_line => {
             return HookResponse::reply(&Reply::default().tell_user(words::other_client()));

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// PreCompact (whose standard output the client hands to its summarizer as instructions, so that anything but
 /// plain text would end up there) and PostCompact.
 pub fn pre_compact(input: &[u8]) -> HookResponse {
-    let call = match HookInvocation::read(input) {
+    let mut call = match HookInvocation::read(input) {
         Ok(call) => call,
         Err(InputError::OtherClient { .. }) => return HookResponse::text(None),
         Err(complaint) => return HookResponse::text(None).with_complaint(Some(complaint)),
@@ -26,6 +26,7 @@ pub fn pre_compact(input: &[u8]) -> HookResponse {
     if call.hook.in_subagent() || call.session_id.is_empty() {
         return HookResponse::text(None);
     }
+    call.find_project_of_session();
     let answered = match call.event() {
         Event::PreCompact { .. } => before(&call),
         Event::PostCompact { .. } => forget(&call).map(|()| None),

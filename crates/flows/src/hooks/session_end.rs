@@ -18,10 +18,11 @@ use std::time::Duration;
 
 /// SessionEnd.
 pub fn session_end(input: &[u8]) -> HookResponse {
-    let call = match HookInvocation::read(input) {
+    let mut call = match HookInvocation::read(input) {
         Ok(call) => call,
         Err(error) => return HookResponse::for_input_error(&error),
     };
+    call.find_project_of_session();
     let Event::SessionEnd { reason } = call.event() else { return HookResponse::quiet() };
     if call.hook.in_subagent() || call.session_id.is_empty() {
         return HookResponse::quiet();

@@ -111,7 +111,8 @@ impl StatusLineInvocation<'_> {
 
     /// What was published of this session before.
     fn known(&self) -> Option<StatusRecord> {
-        sessions::load_status(&self.project, &self.session_id)
+        let elsewhere = || sessions::load_status(&self.project.outside()?, &self.session_id);
+        sessions::load_status(&self.project, &self.session_id).or_else(elsewhere)
     }
 
     /// What the client says now.
@@ -130,17 +131,33 @@ impl StatusLineInvocation<'_> {
 
     /// Writes only what has changed since the last call.
     fn publish(&self, known: Option<&StatusRecord>, record: &StatusRecord) -> Result<(), StoreError> {
+        match self.publish_in(&self.project, known, record) {
+            // The session's hooks keep their files there then, too.
+            Err(error) if error.is_refused_write() => match self.project.outside() {
+                Some(outside) => self.publish_in(&outside, known, record),
+                None => Err(error),
+            },
+            published => published,
+        }
+    }
+
+    fn publish_in(
+        &self,
+        project: &Project,
+        known: Option<&StatusRecord>,
+        record: &StatusRecord,
+    ) -> Result<(), StoreError> {
         if !self.is_kept || record.session_id.is_empty() || known == Some(record) {
             return Ok(());
         }
         let figures = |of: &StatusRecord| (of.model.clone(), of.window, of.used, of.output);
         let is_new = known.is_none_or(|known| figures(known) != figures(record));
         if is_new && let Some((model, tokens)) = record.model.as_ref().zip(record.window) {
-            windows::learn(&self.project, model, tokens)?;
+            windows::learn(project, model, tokens)?;
         }
         // How old the figures are goes by when they came, not by when git was asked.
         let at = if is_new { clock::fine_stamp(clock::now()) } else { record.at.clone() };
-        sessions::save_status(&self.project, known, &StatusRecord { at, ..record.clone() })
+        sessions::save_status(project, known, &StatusRecord { at, ..record.clone() })
     }
 
     /// Whether a segment is wanted that this is needed for.

@@ -1,0 +1,136 @@
+//! A session's record is one, wherever the session is and whether its project can be written.
+
+use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::world::{Finished, World};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const SESSION: &str = "d8e9da22-d41b-4824-a1be-f318ff23689b";
+
+fn transcript(world: &World) -> PathBuf {
+    world.home().join("transcript.jsonl")
+}
+
+/// Writes a transcript whose last answer was sent with so many tokens; the session was started in the project.
+fn answer(world: &World, tokens: u64) {
+    let prompt = json!({
+        "type": "user", "isSidechain": false, "cwd": world.project(), "sessionId": SESSION,
+        "message": {"role": "user", "content": "Do it."},
+    });
+    let answer = json!({
+        "type": "assistant", "isSidechain": false, "requestedModel": "claude-opus-5-5", "cwd": world.path("src"),
+        "timestamp": "2026-01-07T12:00:00.000Z",
+        "message": {
+            "id": format!("msg_{tokens}"), "role": "assistant", "model": "claude-opus-5-5",
+            "content": [{"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "true"}}],
+            "usage": {"input_tokens": 3, "cache_read_input_tokens": tokens - 3, "output_tokens": 50},
+        },
+    });
+    fs::write(transcript(world), format!("{prompt}\n{answer}\n")).expect("a file");
+}
+
+fn event(world: &World, name: &str, folder: &Path) -> Value {
+    let mut event = json!({
+        "session_id": SESSION, "transcript_path": transcript(world), "cwd": folder, "hook_event_name": name,
+    });
+    if name == "PostToolBatch" {
+        event["tool_calls"] = json!([{
+            "tool_name": "Bash", "tool_input": {"command": "true"}, "tool_use_id": "toolu_1", "tool_response": "ok",
+        }]);
+    }
+    event
+}
+
+fn marker(finished: &Finished) -> String {
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
+    let said = finished.json()["systemMessage"].as_str().unwrap_or_default().to_owned();
+    said.lines().next().unwrap_or_default().to_owned()
+}
+
+/// The client's own folder changes with `cd`, and `CLAUDE_PROJECT_DIR` was seen to change, too.
+#[test]
+fn a_session_that_moves_to_another_folder_keeps_its_record_and_hears_each_level_once() {
+    let world = World::new();
+    fs::create_dir_all(world.path("src")).expect("a folder");
+    let other = world.project_at("other");
+    let stranger = world.untouched_project_at("stranger");
+    let hook = |program: &str, name: &str, folder: &Path| {
+        let launch = world.hook(program, &event(&world, name, folder)).cwd(folder);
+        launch.env("CLAUDE_PROJECT_DIR", folder.display().to_string()).run()
+    };
+    assert_eq!(marker(&hook("plimsoll-session-start", "SessionStart", &world.project())), "");
+    answer(&world, 720_000);
+    let batch = |folder: &Path| marker(&hook("plimsoll-post-tool", "PostToolBatch", folder));
+    assert_eq!(batch(&world.project()), "CCS_WARNING|L1|72|Context at 72%");
+    for folder in [&world.path("src"), &other, &stranger] {
+        assert_eq!(batch(folder), "", "{}", folder.display());
+    }
+    answer(&world, 870_000);
+    assert_eq!(batch(&stranger), "CCS_WARNING|L2|87|Context at 87%");
+    assert_eq!(batch(&world.project()), "");
+    hook("plimsoll-session-end", "SessionEnd", &other);
+    let record = world.json(format!(".claude/plimsoll/sessions/{SESSION}.json"));
+    assert_eq!(record["announced"], "L2");
+    assert!(record["ended_at"].is_string(), "{record}");
+    assert!(world.exists(record["handoff"].as_str().expect("a handoff")));
+    for place in [
+        other.join(".claude/plimsoll/sessions"),
+        world.path("src/.claude"),
+        world.home().join(".local/state/plimsoll/projects"),
+    ] {
+        assert!(!place.exists(), "{}", place.display());
+    }
+}
+
+#[test]
+fn a_project_on_a_read_only_mount_has_its_sessions_files_among_the_users_state() {
+    let world = World::new();
+    let project = world.project().display().to_string();
+    let mounted =
+        format!("mount --bind {project} {project} && mount -o remount,bind,ro {project} && cd {project}");
+    let shell =
+        |script: &str| world.command("unshare", &["-rm", "sh", "-c", &format!("{mounted} && {script}")]);
+    if shell("! touch x 2> /dev/null").run().code != Some(0) {
+        eprintln!("NOT TESTED: no mount of its own can be made here");
+        return;
+    }
+    let hook = |program: &str, payload: &Value| {
+        let launch = shell(&format!("exec {}", bin_dir().join(program).display())).stdin(payload.to_string());
+        launch.env("CLAUDE_PROJECT_DIR", &project).env("NO_COLOR", "1").run()
+    };
+    let of = |name: &str| event(&world, name, &world.project());
+    assert_eq!(marker(&hook("plimsoll-session-start", &of("SessionStart"))), "");
+    let batch = || marker(&hook("plimsoll-post-tool", &of("PostToolBatch")));
+    answer(&world, 720_000);
+    assert_eq!(batch(), "CCS_WARNING|L1|72|Context at 72%");
+    assert_eq!(batch(), "", "once");
+    answer(&world, 870_000);
+    assert_eq!(batch(), "CCS_WARNING|L2|87|Context at 87%");
+    assert_eq!(batch(), "");
+    let status = json!({
+        "session_id": SESSION, "transcript_path": transcript(&world), "cwd": project,
+        "model": {"id": "claude-opus-5-5"}, "workspace": {"project_dir": project, "current_dir": project},
+        "context_window": {
+            "context_window_size": 1_000_000, "used_percentage": 88, "total_input_tokens": 880_000,
+            "current_usage": {"input_tokens": 3, "cache_read_input_tokens": 879_997, "output_tokens": 50},
+        },
+    });
+    let line = hook("plimsoll-statusline", &status);
+    assert!(line.stdout.contains("88%") && line.stderr.is_empty(), "{line:?}");
+    let projects = fs::read_dir(world.home().join(".local/state/plimsoll/projects")).expect("a folder");
+    let [own] = projects
+        .map(|entry| entry.expect("an entry").path())
+        .collect::<Vec<_>>()
+        .try_into()
+        .expect("one project");
+    let record = world.json(own.join(format!("sessions/{SESSION}.json")));
+    assert_eq!(record["announced"], "L2", "{record}");
+    assert!(
+        Path::new(record["handoff"].as_str().expect("a handoff")).starts_with(own.join("handoffs")),
+        "{record}"
+    );
+    let published = world.json(own.join(format!("sessions/{SESSION}.status.json")));
+    assert_eq!(published["used"], 880_000);
+    assert!(!world.exists(".claude/plimsoll/sessions"));
+}
