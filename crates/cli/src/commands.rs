@@ -63,17 +63,14 @@ Examples:
 
 Recorded files (.claude/plimsoll/, .claude/handoffs/, …) stay; the command lists them.";
 
-const PROMPT: &str = "\
-Regenerates the block above your text from the run's state; your text stays as it is, byte for byte. `plimsoll run` does
-this before each session; in a loop of your own, call it yourself.";
-
 const HANDOFFS: &str = "\
 A session of yours leaves a handoff at 85 % of its context window, before a compaction, and with `/handoff`. It counts as
 read once a session was offered it at its start. A handoff of a run is read by the run's next session.";
 
 const MONITOR: &str = "\
 With a hook's JSON on standard input: decides for that session, announces the decision and records it. Without: looks
-at the run's session and writes nothing. Prints nothing if there is nothing to say.
+at the run's session and writes nothing. Before that session has begun, only CLAUDE_CONTEXT_PERCENT can tell how full it is.
+Prints nothing if there is nothing to say.
 
 Exit codes:
   0   no run, or below L3
@@ -125,8 +122,7 @@ pub(crate) enum Verb {
     #[command(after_help = MONITOR)]
     Monitor,
     /// Write PROMPT.md again for the current iteration
-    #[command(after_help = PROMPT)]
-    Prompt,
+    Prompt(prompt::PromptArguments),
     /// Run another hook or script with the context usage in its environment
     WithContext(with_context::WithContextArguments),
     /// Query state, journal, turns or memory with a jq program
@@ -261,7 +257,7 @@ impl Verb {
             Verb::Context(arguments) => context::context(&arguments),
             Verb::WithContext(arguments) => with_context::with_context(&arguments),
             Verb::Checkpoint(arguments) => checkpoint::checkpoint(&arguments),
-            Verb::Prompt => prompt::prompt(),
+            Verb::Prompt(arguments) => prompt::prompt(&arguments),
             Verb::Monitor => monitor::monitor(),
             Verb::Gate(arguments) => gate::gate(&arguments),
             Verb::Stop(arguments) => stop::stop(&arguments),

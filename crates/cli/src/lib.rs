@@ -57,7 +57,8 @@ pub fn main() -> ExitCode {
     // A file that grows beyond a limit (`ulimit -f`) is an error with a name, as on a full disk, and no end by a signal.
     let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
     // What these say of a run is the user's word: they keep its ledger. Hooks and every other command only claim.
-    if matches!(verb, Verb::Run(_) | Verb::Start(_) | Verb::Gate(_) | Verb::Stop(_)) {
+    let plans = |verb: &Verb| matches!(verb, Verb::Prompt(arguments) if arguments.plans_next_session());
+    if matches!(verb, Verb::Run(_) | Verb::Start(_) | Verb::Gate(_) | Verb::Stop(_)) || plans(&verb) {
         plimsoll_store::ledger::keep();
     }
     verb.run()

@@ -36,7 +36,7 @@ fn asks_for_the_project(verb: &Verb) -> bool {
         | Verb::Stop(_)
         | Verb::Checkpoint(_)
         | Verb::Handoffs(_)
-        | Verb::Prompt
+        | Verb::Prompt(_)
         | Verb::Monitor
         | Verb::Gate(_)
         | Verb::Log(_)

@@ -1,6 +1,7 @@
 //! Which session does a command speak of? Never a guess: inside a session its own, else the run's, else the
 //! one that was measured last, and then it is named.
 
+use plimsoll_domain::state::Phase;
 use plimsoll_domain::{RunState, SessionId, SessionRecord};
 use plimsoll_store::ledger;
 use plimsoll_store::{Project, StoreError, disk, environment, sessions, state_file};
@@ -29,6 +30,22 @@ impl TargetSession {
         };
         let run = state.filter(|state| state.session_id.as_ref() == Some(&session_id));
         Ok(Some(TargetSession { record: sessions::load(project, &session_id), run }))
+    }
+
+    /// Finds the session that the monitor looks at. If the run's session has not begun, that is one of which nothing is known
+    /// yet: the session that was measured last would answer with its own usage.
+    pub(crate) fn find_for_monitor(project: &Project) -> Result<Option<TargetSession>, StoreError> {
+        let target = TargetSession::find(project)?;
+        if TargetSession::is_inside() || target.as_ref().is_some_and(|target| target.run.is_some()) {
+            return Ok(target);
+        }
+        let state = state_file::load(project, ledger::run_of_environment().as_ref())?;
+        let is_planned =
+            |state: &RunState| !state.lifecycle.is_over() && state.iteration_record.phase == Phase::Planned;
+        match state.filter(is_planned) {
+            Some(run) => Ok(Some(TargetSession { record: SessionRecord::default(), run: Some(run) })),
+            None => Ok(target),
+        }
     }
 
     /// Whether it is an agent that asks, from one of its tools.

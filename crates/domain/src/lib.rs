@@ -49,6 +49,7 @@ pub mod item_notes;
 mod item_property;
 pub mod item_set;
 pub mod journal;
+pub mod last_judgement;
 pub mod level;
 pub mod limits;
 pub mod linear;

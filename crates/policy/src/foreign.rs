@@ -6,7 +6,10 @@ mod words;
 pub use words::{goes_on_from_copy, in_the_way, no_run_to_resume, standing};
 
 use plimsoll_domain::claims::{self, Source};
+use plimsoll_domain::last_judgement::LastJudgement;
 use plimsoll_domain::level::Level;
+use plimsoll_domain::settings::BreakerLimits;
+use plimsoll_domain::state::WorktreeFingerprint;
 use plimsoll_domain::status::Status;
 use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_domain::verdict::ContinueKind;
@@ -39,6 +42,12 @@ pub struct Loop {
     pub open: Vec<String>,
     /// The handoff of a checkpoint that waits for its resume, empty if it names none; and its level.
     pub checkpoint: Option<(String, Level)>,
+    /// Sessions in a row that changed nothing, as the scripts count them.
+    pub no_change_count: u64,
+    /// The scripts' own hash of the project's files.
+    pub last_diff_hash: String,
+    /// How many of the newest error hashes are equal: sessions in a row that ended with the same error.
+    pub same_error_count: u64,
     /// When it began, in its own words: tells one loop from the next.
     pub started_at: Timestamp,
     /// Fields that are there and of another kind than the scripts write: named, and not taken.
@@ -68,6 +77,9 @@ impl Loop {
             max_iterations: reader.number("max_iterations").unwrap_or(MAX_ITERATIONS),
             promise: reader.text("completion_promise").unwrap_or_else(|| PROMISE.to_owned()),
             open: reader.texts("todo_items"),
+            last_diff_hash: reader.text("last_diff_hash").unwrap_or_default(),
+            no_change_count: reader.number("no_change_count").unwrap_or(0),
+            same_error_count: count_equal_at_end(&reader.texts("error_hashes")),
             checkpoint: is_active.then(|| (one_line(text("handoff_file")), level_of(text("level")))),
             started_at: Timestamp::from(reader.text("started_at").unwrap_or_default()),
             not_understood: reader.wrong,
@@ -78,6 +90,11 @@ impl Loop {
     pub fn is_running(&self) -> bool {
         self.active && self.status.as_deref() == Some(Status::Running.word())
     }
+}
+
+/// Returns how many texts at the end of the list equal the last one.
+fn count_equal_at_end(texts: &[String]) -> u64 {
+    texts.iter().rev().take_while(|text| Some(*text) == texts.last()).count() as u64
 }
 
 fn level_of(word: &str) -> Level {
@@ -130,8 +147,24 @@ pub struct Evidence<'a> {
     pub fatal: Option<String>,
     /// The plan file as it is: an item that is ticked there is not open, whatever the state says.
     pub todo: Option<&'a TodoList>,
-    /// The number that the session had when the gate judged last in this loop.
-    pub judged_before: Option<u64>,
+    /// What the gate remembers of its last judgement in this loop.
+    pub last_judgement: Option<&'a LastJudgement>,
+    /// The project's files after the session.
+    pub fingerprint: WorktreeFingerprint,
+    /// When the circuit breaker opens: the user's settings, because the scripts keep no limits in the file.
+    pub limits: BreakerLimits,
+}
+
+/// Returns what the gate has to remember of the judgement of this session.
+pub fn remember_judgement(of: &Loop, evidence: &Evidence<'_>) -> LastJudgement {
+    LastJudgement {
+        started_at: of.started_at.clone(),
+        iteration: ended_iteration(of, evidence.last_judgement),
+        no_change_count: Some(count_no_change(of, evidence)),
+        last_diff_hash: of.last_diff_hash.clone(),
+        open: of.open.clone(),
+        fingerprint: evidence.fingerprint.clone(),
+    }
 }
 
 /// The answer for a shell loop.
@@ -171,11 +204,29 @@ impl Judgement {
 
 /// The number of the session that has ended. Some loops count in their own script and some leave it to the gate: where
 /// the number has not moved since the gate judged last, it is the gate that counts.
-pub fn ended_iteration(of: &Loop, judged_before: Option<u64>) -> u64 {
-    if judged_before == Some(of.iteration) { of.iteration.saturating_add(1) } else { of.iteration }
+pub fn ended_iteration(of: &Loop, last_judgement: Option<&LastJudgement>) -> u64 {
+    let is_counted_by_gate = last_judgement.is_some_and(|last| last.iteration == of.iteration);
+    if is_counted_by_gate { of.iteration.saturating_add(1) } else { of.iteration }
 }
 
-/// Judges as the loop's own script would: over, completed, fatal, out of iterations, else on.
+/// Returns how many sessions in a row changed nothing. As with the iteration, the gate counts where the scripts have moved
+/// neither the counter nor their hash since it judged last.
+pub fn count_no_change(of: &Loop, evidence: &Evidence<'_>) -> u64 {
+    let Some(last) = evidence.last_judgement else { return of.no_change_count };
+    if last.no_change_count != Some(of.no_change_count) || last.last_diff_hash != of.last_diff_hash {
+        return of.no_change_count;
+    }
+    let has_progress = last.open != of.open || last.fingerprint.head != evidence.fingerprint.head;
+    match evidence.fingerprint.files_changed(&last.fingerprint) {
+        _ if has_progress => 0,
+        Some(true) => 0,
+        Some(false) => of.no_change_count.saturating_add(1),
+        // Whether anything changed is unknown, which does not count as no progress.
+        None => of.no_change_count,
+    }
+}
+
+/// Judges as the loop's own script would: over, completed, fatal, out of iterations, stuck, else on.
 pub fn judge(of: &Loop, evidence: &Evidence<'_>) -> Judgement {
     let stop = |status: Status, reason: String| Judgement::Stop(status.word().to_owned(), reason);
     if !of.is_running() {
@@ -195,12 +246,16 @@ pub fn judge(of: &Loop, evidence: &Evidence<'_>) -> Judgement {
         return stop(Status::FatalError, why.clone());
     }
     // After the promise: one that is made in the last session counts.
-    let iteration = ended_iteration(of, evidence.judged_before);
+    let iteration = ended_iteration(of, evidence.last_judgement);
     if iteration >= of.max_iterations {
         return stop(
             Status::MaxIterations,
             format!("{iteration} of {} iterations are used", of.max_iterations),
         );
+    }
+    // Before the checkpoint: sessions that change nothing and fill their window would otherwise resume each other forever.
+    if let Some(reason) = breaker_reason(of, evidence) {
+        return stop(Status::CircuitBreaker, reason);
     }
     if let Some((handoff, _)) = &of.checkpoint {
         return Judgement::Checkpoint(handoff.clone());
@@ -208,6 +263,28 @@ pub fn judge(of: &Loop, evidence: &Evidence<'_>) -> Judgement {
     let are = if open.len() == 1 { "is" } else { "are" };
     let words = format!("{} {are} open", counted(open.len(), "item"));
     if is_promised { Judgement::Refused(words) } else { Judgement::Next(words) }
+}
+
+/// Returns why the circuit breaker opens, `None` while it is closed. A limit of 0 switches its counter off, as in a run of ours.
+fn breaker_reason(of: &Loop, evidence: &Evidence<'_>) -> Option<String> {
+    let limits = &evidence.limits;
+    let no_change_count = count_no_change(of, evidence);
+    let is_reached = |count: u64, limit: u32| limit > 0 && count >= u64::from(limit);
+    let sessions = |count: u64| counted(usize::try_from(count).unwrap_or(usize::MAX), "session");
+    if is_reached(of.same_error_count, limits.same_error) {
+        return Some(format!(
+            "{} in a row ended with the same error (error_hashes; the limit is {})",
+            sessions(of.same_error_count),
+            limits.same_error
+        ));
+    }
+    is_reached(no_change_count, limits.no_progress).then(|| {
+        format!(
+            "{} in a row changed nothing (no_change_count; the limit is {})",
+            sessions(no_change_count),
+            limits.no_progress
+        )
+    })
 }
 
 /// The scripts' promise has no nonce: the last line that is not empty, and nothing else on it.
@@ -218,12 +295,17 @@ fn is_promise(message: &str, word: &str) -> bool {
 
 /// The document after the judgement: what the loop's own script would have written. The answer is true if it
 /// has changed.
-pub fn note_judgement(document: &mut Value, judgement: &Judgement, iteration: u64) -> bool {
+pub fn note_judgement(document: &mut Value, judgement: &Judgement, judged: &LastJudgement) -> bool {
     let before = document.clone();
+    let of = Loop::of(document);
     match judgement {
-        Judgement::Stop(status, _) if Loop::of(document).is_running() => document["status"] = json!(status),
+        Judgement::Stop(status, _) if of.is_running() => document["status"] = json!(status),
         Judgement::Stop(..) => return false,
-        _ => document["iteration"] = json!(iteration),
+        _ => document["iteration"] = json!(judged.iteration),
+    }
+    // A loop whose scripts count nothing gets the field only once there is something to count.
+    if let Some(count) = judged.no_change_count.filter(|count| *count != of.no_change_count) {
+        document["no_change_count"] = json!(count);
     }
     if matches!(judgement, Judgement::Checkpoint(_)) {
         document["context_checkpoint"]["active"] = json!(false);

@@ -374,6 +374,51 @@ fn a_loop_that_never_counts_ends_at_its_bound() {
     assert_eq!(world.json(STATE)["status"], "max_iterations");
 }
 
+/// The counters of the loop's scripts open the breaker, at the limits of the user's settings.
+#[test]
+fn the_gate_opens_the_breaker_for_the_loop() {
+    let same = ["e1"; 5];
+    for (changes, reason) in [
+        (json!({"no_change_count": 100}), "100 sessions in a row changed nothing"),
+        (json!({"error_hashes": same}), "5 sessions in a row ended with the same error"),
+    ] {
+        let world = World::new();
+        write_state(&world, &seed_with(&changes));
+        let judged = gate(&world, "");
+        assert_eq!(judged.code, Some(0), "{judged:?}");
+        assert!(judged.stdout.starts_with(&format!("RALPH_STOP|circuit_breaker|{reason}")), "{judged:?}");
+        assert_eq!(world.json(STATE)["status"], "circuit_breaker");
+    }
+    let world = World::new();
+    let settings = world.home().join(".config/plimsoll/settings.json");
+    world.write(settings, r#"{"breaker": {"no_progress": 0}}"#);
+    write_state(&world, &seed_with(&json!({"no_change_count": 100})));
+    let judged = gate(&world, "");
+    assert!(judged.stdout.starts_with("RALPH_CONTINUE|checkpoint|"), "{judged:?}");
+}
+
+/// Where no script counts, the gate does.
+#[test]
+fn a_loop_whose_sessions_change_nothing_ends_by_the_breaker() {
+    let world = World::new();
+    let state = seed_with(&json!({"context_checkpoint": {"active": false}}));
+    write_state(&world, &state);
+    let codes: Vec<_> = (0..4).map(|_| gate(&world, "").code).collect();
+    assert_eq!(codes, [Some(1), Some(1), Some(1), Some(0)]);
+    assert_eq!(
+        (&world.json(STATE)["status"], &world.json(STATE)["no_change_count"]),
+        (&json!("circuit_breaker"), &json!(3))
+    );
+    write_state(&world, &state);
+    let codes: Vec<_> = (0..6)
+        .map(|session| {
+            world.write("work.txt", &session.to_string());
+            gate(&world, "").code
+        })
+        .collect();
+    assert_eq!(codes, [Some(1); 6]);
+}
+
 #[test]
 fn a_state_named_by_the_environment_is_served_too() {
     let mut world = World::new();
@@ -415,6 +460,28 @@ fn the_gate_waits_for_the_session_that_pipes_to_it() {
         (judged.code, judged.stdout.as_str()),
         (Some(0), "RALPH_STOP|completed|promised, and no item is open\n")
     );
+}
+
+/// The call in the stop script of that design.
+#[test]
+fn prompt_checkpoint_writes_the_section_for_the_loops_next_session() {
+    let world = seeded();
+    world.write("PROMPT.md", "Do fix_plan.md.\n");
+    let before = world.read(STATE);
+    let written = world.plimsoll(&["prompt", "--checkpoint"]).run().expect_success();
+    assert!(written.stdout.contains("resumes from .claude/handoffs/2026-01-07-1145.md"), "{written:?}");
+    let prompt = world.read("PROMPT.md");
+    for words in ["CONTEXT CHECKPOINT RESUME", "hit 87%", "completed token validation", "Do fix_plan.md."] {
+        assert!(prompt.contains(words), "{words} in\n{prompt}");
+    }
+    assert_eq!(world.read(STATE), before, "the script takes the mark back itself");
+    // Without a checkpoint, and without the flag, there is nothing to write.
+    write_state(&world, &seed_with(&json!({"context_checkpoint": {"active": false}})));
+    for arguments in [&["prompt", "--checkpoint"][..], &["prompt"]] {
+        let refused = world.plimsoll(arguments).run();
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert_eq!(world.read("PROMPT.md"), prompt);
+    }
 }
 
 fn monitor(world: &World, percent: &str) -> Finished {

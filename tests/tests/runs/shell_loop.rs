@@ -39,6 +39,79 @@ fn a_shell_loop_checkpoints_resumes_and_ends_with_the_promise() {
     assert_eq!(markers(&journal(&world)).len(), 4);
 }
 
+/// A stop script that handles checkpoints itself, as the loop of the original design does: it never calls the gate after a
+/// session that left one.
+#[test]
+fn prompt_checkpoint_judges_the_session_and_plans_the_one_that_resumes() {
+    let mut world = world(ITEMS);
+    let model = start(&mut world, |turn| {
+        let edit = |lines: &str| Step::bash(format!("sed -i '{lines}s/$/ changed/' src/dates.txt"));
+        let step = match (turn.iteration, turn.step) {
+            (1 | 2, 0) => Step::bash("cat src/dates.txt").usage(550_000),
+            (1, 1) => edit("45,80").usage(870_000),
+            (1, _) => Step::text("Summary: lines 45-80\nProgress on the item: 40%").usage(872_000),
+            (2, 1) => edit("81,120").usage(870_000),
+            (2, _) => Step::text("Summary: lines 45-120\nProgress on the item: 70%").usage(872_000),
+            _ => honest(turn),
+        };
+        step.delay(LIFELIKE)
+    });
+    world.plimsoll(&["init", "--local"]).run().expect_success();
+    let script = r#"eval "$(plimsoll start --objective 'Do the plan.')"
+        for session in 1 2 3 4 5 6 7; do
+          claude -p --model opus --allowedTools Bash < PROMPT.md > said.txt
+          if plimsoll query -e '.context_checkpoint.active' > said.txt; then
+            plimsoll prompt --checkpoint || exit 8
+            continue
+          fi
+          plimsoll gate < /dev/null; [ $? -eq 1 ] || exit 0
+        done; exit 9"#;
+    let finished = world.command("bash", &["-c", script]).timeout(Duration::from_secs(120)).run();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    for (iteration, line) in [(2, 0), (3, 1)] {
+        let start =
+            format!("wrote PROMPT.md for iteration {iteration}, which resumes from .claude/handoffs/");
+        assert!(
+            finished.stdout.lines().nth(line).is_some_and(|line| line.starts_with(&start)),
+            "{finished:?}"
+        );
+    }
+    assert!(first_request_of(&model, 2).contains("40%"), "{}", first_request_of(&model, 2));
+    // The session that resumes belongs to the run: it is measured, and leaves a checkpoint of its own.
+    let journal = journal(&world);
+    let checkpoints = events(&journal, "checkpoint");
+    let iterations: Vec<_> = checkpoints.iter().map(|entry| &entry["iteration"]).collect();
+    assert_eq!(iterations, [1, 2]);
+    // Both were judged: what they cost counts, as after the gate.
+    let state = world.json(".claude/ralph-state.json");
+    assert_eq!((&state["status"], &state["iteration"]), (&"completed".into(), &5.into()));
+    assert_eq!(markers(&journal).len(), 5);
+}
+
+/// The run's session has not begun: the session before it must not answer in its place.
+#[test]
+fn the_monitor_knows_nothing_of_a_session_that_has_not_begun() {
+    let world = world(ITEMS);
+    let seen = |arguments: &[&str], percent: &str| {
+        let command = world.plimsoll(arguments).env("CLAUDE_CONTEXT_PERCENT", percent).run();
+        (command.code, command.stdout)
+    };
+    let silent = (Some(0), String::new());
+    assert_eq!(seen(&["monitor"], "96"), silent, "there is no run");
+    let answer = json!({"type": "assistant", "message": {"id": "m1", "role": "assistant", "model": "claude-opus-4-8",
+        "content": [], "usage": {"input_tokens": 960_000, "output_tokens": 1}}});
+    world.write("other.jsonl", &format!("{answer}\n"));
+    let transcript =
+        format!(r#""transcript_path":"{}","session_id":"s1""#, world.path("other.jsonl").display());
+    bash(&world, &BEGIN.replace(r#""session_id":"s1""#, &transcript));
+    assert!(seen(&["monitor"], "").1.contains("|96|"), "without a run it is the session measured last");
+    bash(&world, &started(""));
+    assert_eq!(seen(&["monitor"], ""), silent, "the session that was measured last is not the run's");
+    assert_eq!(seen(&["monitor"], "50"), silent);
+    assert_eq!(seen(&["monitor"], "72"), (Some(0), "CCS_WARNING|L1|72|Context at 72%\n".to_owned()));
+    assert_eq!(seen(&["monitor"], "96"), (Some(1), "CCS_WARNING|L3|96|Context at 96%\n".to_owned()));
+}
+
 fn bash(world: &World, script: &str) -> Finished {
     world.command("bash", &["-c", script]).run()
 }

@@ -94,14 +94,27 @@ pub(crate) fn gate(arguments: &GateArguments) -> ExitCode {
 
 /// A session that is still at work is not judged from inside it, nor one that `plimsoll run` judges itself.
 fn somebody_else(project: &Project) -> Option<&'static str> {
-    if environment::variable(plimsoll_flows::hook_invocation::SESSION_VARIABLE).is_some() {
+    if is_inside_session() {
         return Some(
             "this is inside a session: run the gate in the loop around it, after the session has ended",
         );
     }
+    is_run_active(project).then_some(RUN_IS_ACTIVE)
+}
+
+/// Why a session of `plimsoll run` is not judged by a command.
+pub(super) const RUN_IS_ACTIVE: &str =
+    "a `plimsoll run` is active in this project and judges its sessions itself";
+
+/// True if a session's tool or hook started this process.
+pub(super) fn is_inside_session() -> bool {
+    environment::variable(plimsoll_flows::hook_invocation::SESSION_VARIABLE).is_some()
+}
+
+/// True if a `plimsoll run` works on the run of this project.
+pub(super) fn is_run_active(project: &Project) -> bool {
     let has_run = state_file::load(project, None).ok().flatten().is_some();
-    let busy = has_run && lock::acquire_run(project, GLANCE).is_err();
-    busy.then_some("a `plimsoll run` is active in this project and judges its sessions itself")
+    has_run && lock::acquire_run(project, GLANCE).is_err()
 }
 
 fn is_hook(document: &[u8]) -> bool {
@@ -110,7 +123,10 @@ fn is_hook(document: &[u8]) -> bool {
 
 /// The final verdict on the current iteration. A result object of `claude -p --output-format json` on standard
 /// input is the best evidence; else the hooks' records are.
-fn judge(project: &Project, result: Option<&[u8]>) -> Result<Option<Verdict>, plimsoll_store::StoreError> {
+pub(super) fn judge(
+    project: &Project,
+    result: Option<&[u8]>,
+) -> Result<Option<Verdict>, plimsoll_store::StoreError> {
     let run_id = ledger::run_of_environment();
     let Some(state) = state_file::load(project, run_id.as_ref())? else { return Ok(None) };
     if let Some(verdict) = waited_for(&state) {
@@ -205,7 +221,7 @@ fn apply(project: &Project, verdict: &Verdict, wait: bool) -> ExitCode {
     match verdict {
         Verdict::Stop { .. } => ExitCode::from(verdict.gate_exit_code()),
         Verdict::Pause { kind, .. } if !wait || !kind.passes() => {
-            put_prompt_back(project);
+            restore_prompt(project);
             ExitCode::from(verdict.gate_exit_code())
         }
         Verdict::Pause { until, .. } => {
@@ -217,7 +233,7 @@ fn apply(project: &Project, verdict: &Verdict, wait: bool) -> ExitCode {
 }
 
 /// The loop ends here; the next plan writes our block again.
-fn put_prompt_back(project: &Project) {
+pub(super) fn restore_prompt(project: &Project) {
     let run_id = ledger::run_of_environment();
     if let Ok(Some(state)) = state_file::load(project, run_id.as_ref()) {
         let _ = plimsoll_flows::run::prompt::put_back(project, &state);

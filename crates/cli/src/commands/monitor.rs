@@ -24,7 +24,7 @@ pub(crate) fn monitor() -> ExitCode {
 }
 
 fn look(project: &Project) -> ExitCode {
-    let whose = match TargetSession::find(project) {
+    let whose = match TargetSession::find_for_monitor(project) {
         Ok(Some(whose)) => whose,
         Ok(None) => return ExitCode::SUCCESS,
         Err(error) => return fail(error, FAULT),

@@ -8,9 +8,12 @@ use crate::context::facts::Asked;
 use crate::context::measure;
 use crate::context::measure::Measurement;
 use crate::hook_invocation::HookInvocation;
+use crate::run::evidence::footing;
+use crate::run::prompt::PromptError;
 use plimsoll_domain::handoff::Notes;
+use plimsoll_domain::last_judgement::LastJudgement;
 use plimsoll_domain::level::Level;
-use plimsoll_domain::state::Cause;
+use plimsoll_domain::state::{Cause, WorktreeFingerprint};
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::{Ending, Exit, Marker, Reading, SessionId, SessionRecord, Settings, prompt};
 use plimsoll_policy::foreign::{self, Evidence, Found, Judgement, Loop, Watch};
@@ -52,20 +55,24 @@ pub fn gate(project: &Project, input: Option<&[u8]>) -> Result<Option<Answer>, S
     let of = Loop::of(&document);
     let last = input.map(Said::of).unwrap_or_default();
     let todo = facts::default_todo(project);
-    let judged_before = judged_before(project, &of);
+    let (settings, _) = config::load(project);
+    let last_judgement = last_judgement(project, &of);
+    let is_running = of.is_running();
     let evidence = Evidence {
         last_message: last.words.as_deref(),
         fatal: last.fatal,
         todo: todo.as_ref(),
-        judged_before,
+        last_judgement: last_judgement.as_ref(),
+        fingerprint: if is_running { footing(project) } else { WorktreeFingerprint::default() },
+        limits: settings.breaker,
     };
     let judgement = foreign::judge(&of, &evidence);
-    if of.is_running() {
-        let iteration = foreign::ended_iteration(&of, judged_before);
+    if is_running {
+        let judged = foreign::remember_judgement(&of, &evidence);
         // The prompt first: after a kill between the two it is written again.
         tell_next(project, &document, &judgement)?;
-        remember(project, &of, iteration)?;
-        state_file::update_foreign(project, |newest| foreign::note_judgement(newest, &judgement, iteration))?;
+        remember(project, &judged)?;
+        state_file::update_foreign(project, |newest| foreign::note_judgement(newest, &judgement, &judged))?;
     }
     Ok(Some(Answer {
         line: Some(judgement.marker()),
@@ -109,16 +116,15 @@ impl Said {
     }
 }
 
-/// The number under which the gate judged last, in this loop.
-fn judged_before(project: &Project, of: &Loop) -> Option<u64> {
+/// Returns what the gate remembers of its last judgement in this loop.
+fn last_judgement(project: &Project, of: &Loop) -> Option<LastJudgement> {
     let bytes = disk::read(&memory_of(project)).ok().flatten()?;
-    let known: Value = serde_json::from_slice(&bytes).ok()?;
-    if known["started_at"] == json!(of.started_at) { known["iteration"].as_u64() } else { None }
+    let last: LastJudgement = serde_json::from_slice(&bytes).ok()?;
+    (last.started_at == of.started_at).then_some(last)
 }
 
-fn remember(project: &Project, of: &Loop, iteration: u64) -> Result<(), StoreError> {
-    let known = json!({ "started_at": of.started_at, "iteration": iteration });
-    disk::replace(&memory_of(project), known.to_string().as_bytes(), Durability::Lazy)
+fn remember(project: &Project, judged: &LastJudgement) -> Result<(), StoreError> {
+    disk::replace(&memory_of(project), json!(judged).to_string().as_bytes(), Durability::Lazy)
 }
 
 fn memory_of(project: &Project) -> PathBuf {
@@ -131,12 +137,29 @@ fn tell_next(project: &Project, document: &Value, judgement: &Judgement) -> Resu
     let Ok(task) = prompt::task_text(&file) else { return Ok(()) };
     let text = match judgement {
         Judgement::Stop(..) => return Ok(()),
-        Judgement::Checkpoint(_) => {
-            prompt::assemble(&prompt::PromptBlock::of(&foreign::resume_block(document)), task)
-        }
+        Judgement::Checkpoint(_) => with_resume_block(document, task),
         _ => task.to_vec(),
     };
     if text == file { Ok(()) } else { disk::replace(&project.prompt(), &text, Durability::Durable) }
+}
+
+fn with_resume_block(document: &Value, task: &[u8]) -> Vec<u8> {
+    prompt::assemble(&prompt::PromptBlock::of(&foreign::resume_block(document)), task)
+}
+
+/// Writes PROMPT.md for the session that resumes the loop's checkpoint, and returns the handoff that it names. `None` if no loop of
+/// scripts is running here, or its state has no active checkpoint. The state stays as it is: the scripts take the mark back.
+pub fn write_checkpoint_prompt(project: &Project) -> Result<Option<String>, PromptError> {
+    let Some(document) = state_file::foreign(project)? else { return Ok(None) };
+    let of = Loop::of(&document);
+    let Some((handoff, _)) = of.checkpoint.clone().filter(|_| of.is_running()) else { return Ok(None) };
+    let file = disk::read(&project.prompt())?;
+    let task = match &file {
+        Some(file) => prompt::task_text(file).map_err(|_| PromptError::NoEndMark)?.to_vec(),
+        None => document["objective"].as_str().unwrap_or_default().as_bytes().to_vec(),
+    };
+    disk::replace(&project.prompt(), &with_resume_block(&document, &task), Durability::Durable)?;
+    Ok(Some(handoff))
 }
 
 /// The session that the monitor is asked about.

@@ -106,6 +106,40 @@ fn the_gate_judges_as_the_loops_own_script_would() {
     }
 }
 
+/// The scripts keep the counters in the file, and the limits are those of the user's settings.
+#[test]
+fn the_breaker_opens_at_the_limits_of_the_settings() {
+    let errors = |hashes: &[&str]| json!({ "error_hashes": hashes });
+    const IDLE: &str =
+        "RALPH_STOP|circuit_breaker|3 sessions in a row changed nothing (no_change_count; the limit is 3)";
+    const FAILING: &str = "RALPH_STOP|circuit_breaker|5 sessions in a row ended with the same error (error_hashes; the limit is 5)";
+    const NEXT: &str = "RALPH_CONTINUE|next|2 items are open";
+    let limits = BreakerLimits::default();
+    let off = BreakerLimits { no_progress: 0, same_error: 0, ..limits };
+    let resumed = json!({"no_change_count": 3, "context_checkpoint": {"active": true}});
+    for (changes, limits, expected) in [
+        (json!({"no_change_count": 2}), limits, NEXT),
+        (json!({"no_change_count": 3}), limits, IDLE),
+        (resumed, limits, IDLE),
+        (json!({"no_change_count": 100}), off, NEXT),
+        (json!({"no_change_count": "100"}), limits, NEXT),
+        (errors(&["e"; 4]), limits, NEXT),
+        (errors(&["e"; 5]), limits, FAILING),
+        (errors(&["a", "e", "e", "e", "e", "e"]), limits, FAILING),
+        (errors(&["e", "e", "e", "e", "e", "a"]), limits, NEXT),
+        (errors(&["e"; 5]), off, NEXT),
+    ] {
+        let evidence = Evidence { limits, ..Evidence::default() };
+        let judgement = judge(&Loop::of(&document(changes.clone())), &evidence);
+        assert_eq!(judgement.marker(), expected, "{changes}");
+    }
+    // A promise that holds counts, as with every other limit.
+    let done = document(json!({"todo_items": [], "no_change_count": 100}));
+    let evidence = Evidence { last_message: Some(DONE), limits, ..Evidence::default() };
+    assert_eq!(judge(&Loop::of(&done), &evidence).exit_code(), 0);
+    assert!(judge(&Loop::of(&done), &evidence).marker().starts_with("RALPH_STOP|completed|"));
+}
+
 #[test]
 fn an_item_that_is_ticked_in_the_list_is_not_open() {
     let todo = TodoList::parse("- [x] three\n- [x] four\n");
@@ -132,15 +166,17 @@ fn what_no_session_can_mend_ends_the_loop() {
 fn iterations_are_counted_once_whoever_counts() {
     for script_counts in [true, false] {
         let mut document = document(json!({"iteration": 1, "max_iterations": 4}));
-        let (mut judged_before, mut sessions) = (None, 0);
+        let (mut last, mut sessions) = (None, 0);
         loop {
             sessions += 1;
             assert!(sessions < 10, "it never ends");
             let of = Loop::of(&document);
-            let judgement = judge(&of, &Evidence { judged_before, ..Evidence::default() });
-            let iteration = ended_iteration(&of, judged_before);
-            note_judgement(&mut document, &judgement, iteration);
-            judged_before = Some(iteration);
+            let evidence = Evidence { last_judgement: last.as_ref(), ..Evidence::default() };
+            let judgement = judge(&of, &evidence);
+            let judged = remember_judgement(&of, &evidence);
+            note_judgement(&mut document, &judgement, &judged);
+            let iteration = judged.iteration;
+            last = Some(judged);
             if judgement.exit_code() == 0 {
                 break;
             }
@@ -153,23 +189,82 @@ fn iterations_are_counted_once_whoever_counts() {
     }
 }
 
+/// The fingerprint of a project whose files have this content.
+fn files(content: &str) -> WorktreeFingerprint {
+    WorktreeFingerprint { tree: Some(format!("content:{content}")), ..WorktreeFingerprint::default() }
+}
+
+/// Judges one session after another, each with what it leaves behind, until the loop ends; returns the counts in the file.
+fn judge_sessions(document: &mut Value, left: &[(&str, Value)]) -> Vec<Value> {
+    let mut last: Option<LastJudgement> = None;
+    let mut counts = Vec::new();
+    for (content, written_by_script) in left {
+        plimsoll_domain::state::merge(document, written_by_script.clone());
+        let of = Loop::of(document);
+        let evidence = Evidence {
+            last_judgement: last.as_ref(),
+            fingerprint: files(content),
+            limits: BreakerLimits::default(),
+            ..Evidence::default()
+        };
+        let judgement = judge(&of, &evidence);
+        let judged = remember_judgement(&of, &evidence);
+        note_judgement(document, &judgement, &judged);
+        counts.push(document["no_change_count"].clone());
+        last = Some(judged);
+    }
+    counts
+}
+
+#[test]
+fn the_gate_counts_sessions_without_a_change_where_no_script_does() {
+    let nothing = || json!({});
+    let mut idle = document(json!({}));
+    let left = [("a", nothing()), ("a", nothing()), ("b", nothing()), ("b", nothing()), ("b", nothing())];
+    assert_eq!(judge_sessions(&mut idle, &left), [0, 1, 0, 1, 2]);
+    assert_eq!(idle["status"], "running");
+    let four = ["a"; 4].map(|content| (content, nothing()));
+    let mut stuck = document(json!({}));
+    assert_eq!(judge_sessions(&mut stuck, &four), [0, 1, 2, 3]);
+    assert_eq!(stuck["status"], "circuit_breaker");
+    // An item that the session moved is progress, too.
+    let mut moved = document(json!({}));
+    let left = [("a", nothing()), ("a", nothing()), ("a", json!({"todo_items": ["four"]}))];
+    assert_eq!(judge_sessions(&mut moved, &left), [0, 1, 0]);
+}
+
+#[test]
+fn a_counter_that_the_scripts_move_is_left_to_them() {
+    let script = |count: u64, hash: &str| json!({"no_change_count": count, "last_diff_hash": hash});
+    let mut counted = document(json!({}));
+    let left =
+        [("a", script(0, "h1")), ("a", script(1, "h1")), ("a", script(2, "h1")), ("a", script(0, "h2"))];
+    assert_eq!(judge_sessions(&mut counted, &left), [0, 1, 2, 0]);
+    assert_eq!(counted["status"], "running");
+}
+
 #[test]
 fn a_judgement_writes_what_the_script_would_have_written_and_nothing_else() {
     let waiting = json!({"context_checkpoint": {"active": true}, "mine": {"a": [1]}});
     let before = document(waiting);
     let mut after = before.clone();
-    assert!(note_judgement(&mut after, &Judgement::Checkpoint("h.md".to_owned()), 5));
+    let judged = |iteration| LastJudgement { iteration, ..LastJudgement::default() };
+    assert!(note_judgement(&mut after, &Judgement::Checkpoint("h.md".to_owned()), &judged(5)));
     let mut expected = before.clone();
     expected["context_checkpoint"]["active"] = json!(false);
     assert_eq!(after, expected);
 
     let mut after = before.clone();
-    assert!(!note_judgement(&mut after, &Judgement::Next(String::new()), 5), "nothing has changed");
+    assert!(!note_judgement(&mut after, &Judgement::Next(String::new()), &judged(5)), "nothing has changed");
     assert_eq!(after, before);
 
     let mut over = document(json!({"status": "fatal_error"}));
     let before = over.clone();
-    assert!(!note_judgement(&mut over, &Judgement::Stop("fatal_error".to_owned(), String::new()), 6));
+    assert!(!note_judgement(
+        &mut over,
+        &Judgement::Stop("fatal_error".to_owned(), String::new()),
+        &judged(6)
+    ));
     assert_eq!(over, before);
 }
 
