@@ -64,8 +64,12 @@ Examples:
 Recorded files (.claude/plimsoll/, .claude/handoffs/, …) stay; the command lists them.";
 
 const HANDOFFS: &str = "\
-A session of yours leaves a handoff at 85 % of its context window, before a compaction, and with `/handoff`. It counts as
-read once a session was offered it at its start. A handoff of a run is read by the run's next session.";
+A session of yours leaves a handoff at 85% of its context window, before a compaction, and with `/handoff`. It is unread,
+then offered (to a session at its start), then read (a session has opened it). A handoff of a run is read by the run's next
+session. Inside Claude Code `/handoff continue` continues from the newest.
+
+A `?` stands for a handoff of which your state folder does not say that a session of yours wrote it: it may have come with a clone.
+`/handoff continue` shows such a file and does not follow it.";
 
 const MONITOR: &str = "\
 With a hook's JSON on standard input: decides for that session, announces the decision and records it. Without: looks
@@ -95,7 +99,7 @@ pub(crate) enum Verb {
     Report(report::ReportArguments),
     /// Show how full the session's context window is
     Context(context::ContextArguments),
-    /// List the handoffs, and which of them no session has read
+    /// List the handoffs, and which of them no session has opened
     #[command(after_help = HANDOFFS)]
     Handoffs(handoffs::HandoffsArguments),
     /// Estimate what the open items will take, and suggest an order that saves a session

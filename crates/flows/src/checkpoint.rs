@@ -17,7 +17,7 @@ use plimsoll_domain::text::clip;
 use plimsoll_domain::{Reading, RunState, SessionId, SessionRecord, Settings, Thresholds};
 use plimsoll_protocol::tool::ToolCall;
 use plimsoll_store::{
-    Durability, Project, StoreError, TurnLog, UnreadHandoffs, clock, disk, journal, records, sessions,
+    Durability, HandoffIndex, Project, StoreError, TurnLog, clock, disk, journal, records, sessions,
     state_file,
 };
 use std::path::{Path, PathBuf};
@@ -126,7 +126,7 @@ pub fn renew_at_end(
 /// `plimsoll handoffs` lists it all the same. So does a state folder that cannot be written.
 fn offer_later(request: &Request<'_>, file: &str) {
     let name = Path::new(file).file_name().unwrap_or_default().to_string_lossy();
-    let _ = UnreadHandoffs::of(request.project).add(&name, request.session_id);
+    let _ = HandoffIndex::of(request.project).add(&name, request.session_id);
 }
 
 fn gather(request: &Request<'_>, record: &SessionRecord) -> Handoff {

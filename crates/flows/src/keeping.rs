@@ -1,12 +1,13 @@
 //! What the records of a project take, and which of them go when the user asks for it (`policy::prune`). The journal, the working
 //! memory, settings and the plan always stay.
 
+use crate::handoffs::waiting_names;
 use plimsoll_domain::handoff::HandoffSummary;
 use plimsoll_domain::{RunId, RunState, SessionId, SessionRecord, Settings};
 use plimsoll_launcher::process::{self, Identity};
 use plimsoll_policy::prune::{Bounds, KeptRecord, Needed, Pruning, RecordKind, prune};
 use plimsoll_store::records::{self, Held};
-use plimsoll_store::{Project, StoreError, TurnLog, UnreadHandoffs, disk, ledger, sessions, state_file};
+use plimsoll_store::{Project, StoreError, TurnLog, disk, ledger, sessions, state_file};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -39,7 +40,7 @@ impl Records {
 
 /// Looks at all of them; fails where the state cannot be read, which says what a run needs.
 pub fn look(project: &Project) -> Result<Records, StoreError> {
-    let needs = Needs { project, runs: open_runs(project)?, unread: UnreadHandoffs::of(project).names() };
+    let needs = Needs { project, runs: open_runs(project)?, unread: waiting_names(project) };
     let (mut kept, mut open) = (Vec::new(), BTreeSet::new());
     for id in records::sessions(project) {
         let record = sessions::load(project, &id);
@@ -204,6 +205,7 @@ struct Needs<'a> {
     project: &'a Project,
     /// Those that are not over.
     runs: Vec<RunState>,
+    /// Handoffs that no session has opened.
     unread: Vec<String>,
 }
 

@@ -45,6 +45,7 @@ pub mod foreign;
 pub mod frames;
 pub mod gate;
 pub mod gate_input_wait;
+pub mod handoff_choice;
 pub mod item_growth;
 pub mod linear;
 pub mod models;

@@ -71,12 +71,19 @@ pub fn advice(level: Level, percent: u64, thresholds: &Thresholds, handoff: Opti
 }
 
 /// The same for the user, below the marker: what it means, and what there is.
-pub fn advice_for_user(level: Level, percent: u64, thresholds: &Thresholds, handoff: Option<&str>) -> String {
+///
+/// `continue_command` is what the user types to continue from the handoff, if there is one.
+pub fn advice_for_user(
+    level: Level,
+    percent: u64,
+    thresholds: &Thresholds,
+    continue_command: Option<&str>,
+) -> String {
     let marker = Marker::Warning { level, percent };
     let then = at_the_end(thresholds);
-    let ready = match handoff {
-        Some(file) => {
-            format!(" A handoff is ready. To go on in a fresh session: /clear, then: {}", continue_from(file))
+    let ready = match continue_command {
+        Some(command) => {
+            format!(" A handoff is ready. To go on in a fresh session: /clear, then: {}", one_line(command))
         }
         None if level == Level::L1 => {
             format!(" A handoff follows at {}%.", thresholds.percent(thresholds.l2))
@@ -97,8 +104,9 @@ pub fn continue_from(file: &str) -> String {
 }
 
 /// At the start of an ordinary session, for the user: an earlier one has left a handoff that nobody has read.
-pub fn offer_to_user(file: &str, written: &str) -> String {
-    format!("An earlier session left a handoff ({written}). To continue its work: {}", continue_from(file))
+pub fn offer_to_user(continue_command: &str, written: &str) -> String {
+    let command = one_line(continue_command);
+    format!("An earlier session left a handoff ({written}). To continue its work: {command}")
 }
 
 /// The same for the model: it reads nothing unasked.

@@ -262,6 +262,38 @@ impl Line {
     pub const MARKS: [&'static str; 2] = ["\"assistant\"", "\"compact_boundary\""];
 }
 
+/// A file that the user mentioned with `@`, as the client attaches it (2.1.329).
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct AttachmentLine {
+    #[serde(deserialize_with = "lenient::field")]
+    attachment: AttachedFile,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct AttachedFile {
+    #[serde(rename = "type", deserialize_with = "lenient::text")]
+    kind: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    filename: Option<String>,
+}
+
+/// Returns the paths of the files that a line of a transcript gives the model: those that its tool Read opens, and one that the user
+/// mentioned with `@`.
+pub fn opened_files(bytes: &[u8]) -> Vec<String> {
+    let Some(line) = Line::parse(bytes) else { return Vec::new() };
+    match line.kind.as_deref() {
+        Some("assistant") => line.message.blocks().iter().filter_map(Block::opened_file).collect(),
+        Some("attachment") => {
+            let attached = crate::parse::<AttachmentLine>(bytes).unwrap_or_default().attachment;
+            let is_file = matches!(attached.kind.as_deref(), Some("file" | "already_read_file"));
+            attached.filename.filter(|_| is_file).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 impl Message {
     /// The blocks of the message, read once for all who ask; a plain text is one text block.
     pub fn blocks(&self) -> &[Block] {
@@ -278,6 +310,12 @@ impl Message {
 }
 
 impl Block {
+    /// The file that a call of Read opens.
+    fn opened_file(&self) -> Option<String> {
+        let is_read = self.kind.as_deref() == Some("tool_use") && self.name.as_deref() == Some("Read");
+        self.input.file_path.clone().filter(|_| is_read)
+    }
+
     /// The words of a tool_result, its blocks joined.
     pub fn result_text(&self) -> String {
         let message = Message { content: self.content.clone(), ..Message::default() };

@@ -171,6 +171,12 @@ impl Project {
         }
     }
 
+    /// Where handoffs may be: the present folder, then the one of before the project had files of ours in it.
+    pub fn handoff_folders(&self) -> Vec<PathBuf> {
+        let earlier = self.earlier().map(|earlier| earlier.handoffs());
+        std::iter::once(self.handoffs()).chain(earlier).collect()
+    }
+
     /// The folder of our own files: `.claude/plimsoll`, or the project's among the user's state.
     pub fn own(&self) -> &Path {
         &self.own

@@ -20,6 +20,7 @@ mod door;
 pub mod environment;
 pub mod faults;
 pub mod formats;
+pub mod handoff_index;
 mod hidden;
 pub mod journal;
 pub mod layout;
@@ -36,15 +37,14 @@ pub mod sessions;
 pub mod state_file;
 pub mod tail;
 pub mod turn_log;
-pub mod unread_handoffs;
 pub mod unsettled;
 pub mod volume;
 pub mod windows;
 
 pub use disk::Durability;
+pub use handoff_index::HandoffIndex;
 pub use layout::Project;
 pub use turn_log::TurnLog;
-pub use unread_handoffs::UnreadHandoffs;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

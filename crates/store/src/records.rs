@@ -1,7 +1,7 @@
 //! What is recorded of sessions and runs, as far as it may go: which files belong together, what they take, and how they are
 //! removed. A kill on the way leaves less than there was, and nothing that another record needs.
 
-use crate::{Project, StoreError, TurnLog, disk, layout, ledger};
+use crate::{HandoffIndex, Project, StoreError, TurnLog, disk, layout, ledger};
 use plimsoll_domain::{RunId, SessionId};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -131,9 +131,11 @@ pub fn remove_session(project: &Project, id: &SessionId) -> Result<(), StoreErro
     Ok(())
 }
 
-/// Removes a handoff.
+/// Removes a handoff, then what the index has of it.
 pub fn remove_handoff(project: &Project, name: &str) -> Result<(), StoreError> {
-    disk::remove(&project.handoffs().join(name))
+    disk::remove(&project.handoffs().join(name))?;
+    HandoffIndex::of(project).forget(name);
+    Ok(())
 }
 
 /// Removes the output and the caches of a run.

@@ -1,5 +1,5 @@
 //! From a full session to a fresh one, as its user does it on the terminal: the message says what to type, `/clear` brings the
-//! offer, and `Continue from @FILE` gives the model the handoff wherever it lies, without a question.
+//! offer, and `/handoff continue` or `Continue from @FILE` gives the model the handoff wherever it lies, without a question.
 
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;
@@ -17,7 +17,19 @@ fn model() -> ScriptedModel {
     let task = |subject: &str| json!({"subject": subject, "description": "x"});
     ScriptedModel::start(move |request: &Request| {
         match request.tool_results().len() {
-            _ if request.last_text().contains("Continue from") => Step::text("I continue.").usage(30_000),
+            _ if request.last_text().contains("Continue from @") => Step::text("I continue.").usage(30_000),
+            // What the slash command asks for: the command, then the file that it names.
+            0 if request.text().contains("continue the work of an earlier session") => {
+                Step::bash("plimsoll handoffs --continue").usage(30_000)
+            }
+            1 if request.text().contains("Continue from: ") => {
+                let text = request.text();
+                let (_, path) = text.rsplit_once("Continue from: ").expect("a handoff");
+                let path: String =
+                    path.chars().take_while(|letter| *letter != '\n' && *letter != '\\').collect();
+                Step::default().tool("Read", json!({"file_path": path})).usage(31_000)
+            }
+            2 if request.text().contains("Continue from: ") => Step::text("I continue.").usage(32_000),
             0 => Step::default()
                 .tool("TaskCreate", task("Parse dates"))
                 .tool("TaskCreate", task("Write the docs"))
@@ -56,7 +68,7 @@ fn say(terminal: &mut Terminal, words: &str) {
 }
 
 /// Plays it to its end; answers with the handoff's text.
-fn play(world: &mut World, expected_at: &str) -> String {
+fn play(world: &mut World, expected_at: &str, by_command: bool) -> String {
     let model = model();
     world.use_model(&model);
     // The client has its task list only with some models, and where it is asked for (2.1.329).
@@ -70,15 +82,16 @@ fn play(world: &mut World, expected_at: &str) -> String {
     terminal.wait_for("-e typed");
     say(&mut terminal, "And tell me what is missing");
     world.write("typed", "");
-    terminal.wait_for("A handoff is ready. To go on in a fresh session: /clear, then: Continue from");
+    terminal.wait_for("A handoff is ready. To go on in a fresh session: /clear, then: /handoff continue");
     terminal.wait_for(LAST_WORDS);
     say(&mut terminal, "/clear");
     terminal.wait_for("An earlier session left a handoff");
     let [listed] = listed(world).try_into().expect("one handoff");
-    assert_eq!(listed["read"], true, "offered: {listed}");
+    assert_eq!((&listed["read"], &listed["state"]), (&json!(false), &json!("offered")), "{listed}");
     let file = listed["file"].as_str().expect("a path").to_owned();
     assert!(file.contains(expected_at), "{file}");
-    say(&mut terminal, &format!("Continue from @{file} "));
+    let words = if by_command { "/handoff continue".to_owned() } else { format!("Continue from @{file} ") };
+    say(&mut terminal, &words);
     let screen = terminal.wait_for("I continue.");
     assert!(!screen.contains("Do you want to"), "it asks for nothing:\n{screen}");
     let given = model.main_requests().last().expect("requests").text();
@@ -88,6 +101,8 @@ fn play(world: &mut World, expected_at: &str) -> String {
     }
     say(&mut terminal, "/exit");
     assert!(terminal.wait_exit().success());
+    let [listed] = self::listed(world).try_into().expect("one handoff");
+    assert_eq!(listed["state"], "read", "a session has opened it: {listed}");
     handoff
 }
 
@@ -114,16 +129,24 @@ fn assert_tells(handoff: &str) {
     assert!(!handoff.contains("Summary:") && !handoff.contains(TOKEN[0]), "{handoff}");
 }
 
-#[test]
-fn a_fresh_session_continues_from_a_handoff_in_the_project() {
-    let mut world = World::untouched();
-    world.plimsoll(&["init", "--local"]).run().expect_success();
-    assert_tells(&play(&mut world, ".claude/handoffs/"));
+/// Where each installation keeps handoffs.
+const PLACES: [(&str, &str); 2] =
+    [("--local", ".claude/handoffs/"), ("--user", ".local/state/plimsoll/projects/")];
+
+fn continues(by_command: bool) {
+    for (installation, expected_at) in PLACES {
+        let mut world = World::untouched();
+        world.plimsoll(&["init", installation]).run().expect_success();
+        assert_tells(&play(&mut world, expected_at, by_command));
+    }
 }
 
 #[test]
-fn a_fresh_session_continues_from_a_handoff_outside_of_the_project() {
-    let mut world = World::untouched();
-    world.plimsoll(&["init", "--user"]).run().expect_success();
-    assert_tells(&play(&mut world, ".local/state/plimsoll/projects/"));
+fn a_fresh_session_continues_from_the_file_that_the_user_mentions() {
+    continues(false);
+}
+
+#[test]
+fn a_fresh_session_continues_from_the_newest_handoff_with_the_slash_command() {
+    continues(true);
 }

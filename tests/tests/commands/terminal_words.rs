@@ -17,7 +17,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("generate completions", &["bash"]),
     ("generate man", &["", "log"]),
     ("generate schema", &[""]),
-    ("handoffs", &[""]),
+    ("handoffs", &["", "--continue"]),
     ("init", &["--local --dry-run"]),
     ("linear check", &[""]),
     ("linear sync", &["", "--dry-run"]),

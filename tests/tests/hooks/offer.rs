@@ -40,16 +40,114 @@ fn unread(world: &World) -> Vec<PathBuf> {
         .collect()
 }
 
+fn states(world: &World) -> Vec<String> {
+    let listed = world.plimsoll(&["handoffs", "--json"]).run().expect_success().json();
+    let state = |handoff: &Value| handoff["state"].as_str().unwrap_or("none").to_owned();
+    listed.as_array().expect("a list").iter().map(state).collect()
+}
+
+/// Where the slash command is installed and can continue, it is offered: one word, however long the path is.
+#[test]
+fn the_slash_command_is_offered_where_it_can_continue() {
+    for (installed, expected) in [
+        (Some("`plimsoll handoffs --continue`"), "To continue its work: /handoff continue"),
+        (Some("of an earlier version"), "To continue its work: Continue from @.claude/handoffs/"),
+        (None, "To continue its work: Continue from @.claude/handoffs/"),
+    ] {
+        let world = World::new();
+        leave(&world, "one");
+        if let Some(text) = installed {
+            world.write(world.home().join(".claude/commands/handoff.md"), text);
+        }
+        let (user, _) = told(&start(&world, "two", "startup", &[]));
+        assert!(user.contains(expected), "{installed:?}: {user}");
+    }
+}
+
+/// The transcript of a session tells what it opened: by its tool Read, or because the user mentioned the file.
+#[test]
+fn a_handoff_is_read_once_a_session_has_opened_it() {
+    for by_tool in [true, false] {
+        let world = World::new();
+        leave(&world, "one");
+        let [file] = files(&world).try_into().expect("one handoff");
+        let path = world.path(&file).display().to_string();
+        let opened = if by_tool {
+            json!({"type": "assistant", "message": {"id": "m1", "role": "assistant", "content": [
+                {"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": path}}]}})
+        } else {
+            json!({"type": "attachment", "attachment": {"type": "file", "filename": path}})
+        };
+        // The offer stands in the transcript, too, and opens nothing.
+        let offered = json!({"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [path]}});
+        let transcript = world.path("two.jsonl");
+        world.write("two.jsonl", &format!("{offered}\n"));
+        let payload = json!({"session_id": "two", "hook_event_name": "SessionStart", "source": "startup",
+            "transcript_path": transcript});
+        world.hook("plimsoll-session-start", &payload).run().expect_success();
+        assert_eq!(states(&world), ["offered"]);
+        let prunes = |world: &World| {
+            let pruned = world.plimsoll(&["prune", "--max-size", "1K", "--dry-run", "--json"]).run();
+            pruned.expect_success().json()["removed"].to_string().contains("handoff")
+        };
+        assert!(!prunes(&world), "nobody has opened it");
+        world.write("two.jsonl", &format!("{offered}\n{opened}\n"));
+        assert_eq!(states(&world), ["read"], "by_tool: {by_tool}");
+        assert!(prunes(&world), "from now on it may go");
+    }
+}
+
+fn files(world: &World) -> Vec<String> {
+    let listed = world.plimsoll(&["handoffs", "--json"]).run().expect_success().json();
+    let file = |handoff: &Value| handoff["file"].as_str().expect("a path").to_owned();
+    listed.as_array().expect("a list").iter().map(file).collect()
+}
+
+/// A clone may bring handoffs along, and they may say anything of themselves.
+#[test]
+fn continue_follows_only_what_sessions_of_this_user_wrote() {
+    let world = World::new();
+    let to_continue = |session: &str| {
+        world.plimsoll(&["handoffs", "--continue"]).env("CLAUDE_CODE_SESSION_ID", session).run()
+    };
+    let none = to_continue("two");
+    assert!(none.code == Some(1) && none.stderr.contains("no session of yours left a handoff"), "{none:?}");
+
+    let foreign = ".claude/handoffs/2099-01-07-1145.md";
+    let text =
+        "# Handoff\n\n- Run: none\n- Session: zero\n- Written: 2099-01-07T11:45:00Z\n\nRun this first.\n";
+    world.write(foreign, text);
+    let refused = to_continue("two");
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{refused:?}");
+    assert!(refused.stderr.contains(&format!("Continue from @{foreign}")), "it is named: {refused:?}");
+
+    leave(&world, "one");
+    let own = files(&world).into_iter().find(|file| file != foreign).expect("the session's");
+    let found = to_continue("two").expect_success();
+    assert!(found.stdout.starts_with(&format!("Continue from: {own}\n")), "{found:?}");
+    let (_, passed_over) = found.stdout.split_once("Newer, and not followed").expect(&found.stdout);
+    assert!(passed_over.contains(foreign), "{found:?}");
+    // Without the user's state only the session itself knows which one is its own.
+    std::fs::remove_dir_all(world.home().join(".local/state/plimsoll/unread")).expect("the index");
+    assert_eq!(to_continue("two").code, Some(1));
+    let own_found = to_continue("one").expect_success();
+    assert!(own_found.stdout.starts_with(&format!("Continue from: {own}\n")), "{own_found:?}");
+}
+
 #[test]
 fn the_next_session_is_offered_the_handoff_and_the_one_after_is_not() {
     for source in ["startup", "clear"] {
         let world = World::new();
         leave(&world, "one");
         let (user, model) = told(&start(&world, "two", source, &[("CLAUDE_CODE_ENTRYPOINT", "cli")]));
-        assert!(user.contains("To continue its work: Continue from @.claude/handoffs/"), "{user}");
+        assert!(
+            user.contains("To continue its work: Continue from @.claude/handoffs/"),
+            "no command: {user}"
+        );
         assert_eq!((user.lines().count(), model.lines().count()), (1, 1), "{user}\n{model}");
         assert!(model.contains(".claude/handoffs/") && model.contains("only if the user asks"), "{model}");
-        assert_eq!(start(&world, "three", source, &[]), json!({}), "it counts as read");
+        assert_eq!(start(&world, "three", source, &[]), json!({}), "it is offered once");
+        assert_eq!(states(&world), ["offered"], "nobody has opened it");
     }
 }
 
@@ -78,7 +176,7 @@ fn nobody_else_is_offered_it_and_it_stays_unread() {
         let listed = world.plimsoll(&["handoffs", "--json"]).run().expect_success().json();
         assert_eq!((listed[0]["read"].as_bool(), unread(&world).len()), (Some(false), 1), "{source} {env:?}");
         let table = world.plimsoll(&["handoffs"]).run().expect_success().stdout;
-        assert!(table.starts_with("WHEN") && table.contains("one       no"), "{table}");
+        assert!(table.starts_with("WHEN") && table.contains("one       unread"), "{table}");
     }
 }
 

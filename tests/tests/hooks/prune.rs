@@ -66,8 +66,16 @@ fn names(list: &Value) -> Vec<String> {
 fn prune_removes_what_is_old_and_never_what_is_needed() {
     let world = world(plimsoll_tests::ITEMS);
     leave(&world, "old");
-    // It is offered the first handoff, which counts as read then.
-    begin(&world, "open", "startup", None);
+    // It is offered the first handoff and opens it, which counts as read then.
+    let transcript = world.path("open.jsonl");
+    let payload = json!({"session_id": "open", "hook_event_name": "SessionStart", "source": "startup", "transcript_path": transcript});
+    hook(&world, "plimsoll-session-start", &payload, None);
+    let handoff = world.plimsoll(&["handoffs", "--json"]).run().expect_success().json()[0]["file"].clone();
+    let path = world.path(handoff.as_str().expect("a path"));
+    world.write(
+        "open.jsonl",
+        &json!({"type": "attachment", "attachment": {"type": "file", "filename": path}}).to_string(),
+    );
     leave(&world, "unread");
     put_run(&world, "run-1", "mine");
     begin(&world, "mine", "startup", Some("run-1"));

@@ -9,7 +9,7 @@ use plimsoll_domain::text::counted;
 use plimsoll_domain::{Marker, Reading, RunState};
 use plimsoll_flows::checkpoint::{Request, write};
 use plimsoll_flows::context::measure::{Question, measure};
-use plimsoll_policy::words::continue_from;
+use plimsoll_flows::handoffs::continue_command;
 use plimsoll_store::{Project, StoreError, config};
 use std::process::ExitCode;
 
@@ -89,17 +89,17 @@ fn take(
     })?;
     let percent = measurement.reading.as_ref().and_then(Reading::percent);
     let marker = Marker::Checkpoint { level, percent, handoff: handoff.clone() };
-    Ok(format!("{marker}\n\n{}", report(whose.run.as_ref(), percent, &handoff)))
+    let next = continue_command(project, &handoff);
+    Ok(format!("{marker}\n\n{}", report(whose.run.as_ref(), percent, &handoff, &next)))
 }
 
 /// What the user sees of it, in Markdown.
-fn report(run: Option<&RunState>, percent: Option<u64>, handoff: &str) -> String {
+fn report(run: Option<&RunState>, percent: Option<u64>, handoff: &str, next: &str) -> String {
     let percent = percent.map_or("?".to_owned(), |percent| format!("{percent}%"));
     let facts = format!("**Context**: {percent}\n**Handoff**: {handoff}\n");
     let Some(run) = run else {
         return format!(
-            "## Checkpoint Created\n\n{facts}\nThis session continues. To go on in a fresh one: /clear, then: {}",
-            continue_from(handoff)
+            "## Checkpoint Created\n\n{facts}\nThis session continues. To go on in a fresh one: /clear, then: {next}"
         );
     };
     let open = counted(run.items.todo_items.len(), "open item");
@@ -125,13 +125,13 @@ mod tests {
             ..RunState::default()
         };
         assert_eq!(
-            report(Some(&run), Some(72), ".claude/handoffs/a.md"),
+            report(Some(&run), Some(72), ".claude/handoffs/a.md", ""),
             "## Ralph Checkpoint Created\n\n**Iteration**: 5 of 50\n**Context**: 72%\n**Handoff**: .claude/handoffs/a.md\n\nThe next session of \"Dates\" (1 open item) resumes from this point. This one continues: a checkpoint on demand ends nothing."
         );
-        let alone = report(None, None, "a.md");
+        let alone = report(None, None, "a.md", "/handoff continue");
         assert!(alone.starts_with("## Checkpoint Created\n\n**Context**: ?\n**Handoff**: a.md\n"), "{alone}");
         assert!(
-            !alone.contains("Iteration") && alone.ends_with("/clear, then: Continue from @a.md"),
+            !alone.contains("Iteration") && alone.ends_with("/clear, then: /handoff continue"),
             "{alone}"
         );
     }

@@ -1,12 +1,14 @@
 //! At the start of an ordinary session: the last handoff that no session has been offered, in one line.
 
+use crate::handoffs::continue_command;
 use crate::hook_invocation::HookInvocation;
 use plimsoll_domain::SessionRecord;
 use plimsoll_domain::record::ClientProcess;
 use plimsoll_launcher::process::{self, Identity};
 use plimsoll_policy::words;
 use plimsoll_protocol::event::Source;
-use plimsoll_store::{UnreadHandoffs, clock, environment, ledger, sessions};
+use plimsoll_store::handoff_index::HandoffState;
+use plimsoll_store::{HandoffIndex, clock, environment, ledger, sessions};
 use std::time::Duration;
 
 /// An older one is listed by `plimsoll handoffs`, and offered no more.
@@ -20,7 +22,7 @@ pub(super) struct Offer {
     pub(super) for_model: String,
 }
 
-/// Offers the newest unread handoff whose session is over, and takes it from the unread ones: from here on it counts as read.
+/// Offers the newest unread handoff whose session is over, and marks it as offered, so that it is offered once.
 /// Only to a session at which a user sits, that begins anew and belongs to no run.
 pub(super) fn offer(call: &HookInvocation, source: Source, client: Option<ClientProcess>) -> Option<Offer> {
     let begins_anew = match source {
@@ -31,19 +33,19 @@ pub(super) fn offer(call: &HookInvocation, source: Source, client: Option<Client
     if !begins_anew || ledger::run_of_environment().is_some() || is_headless() {
         return None;
     }
-    let unread = UnreadHandoffs::of(&call.project);
-    for name in unread.names().into_iter().take(LOOKED_AT) {
-        let Some(found) = unread.find(&name).filter(|found| found.session_id != call.session_id) else {
+    let index = HandoffIndex::of(&call.project);
+    for name in index.names(HandoffState::Unread).into_iter().take(LOOKED_AT) {
+        let Some(found) = index.find_unread(&name).filter(|found| found.session_id != call.session_id) else {
             continue;
         };
         let Some(age) = found.age.filter(|age| *age <= OFFERED_FOR) else { continue };
         let record = sessions::load(&call.project, &found.session_id);
         // Another session that starts at this moment may have taken it.
-        if is_over(&record, client) && unread.take(&name) {
+        if is_over(&record, client) && index.mark_offered(&name) {
             let file = call.project.relative(&found.path);
             let written = clock::in_short(clock::now() - age);
             return Some(Offer {
-                for_user: words::offer_to_user(&file, &written),
+                for_user: words::offer_to_user(&continue_command(&call.project, &file), &written),
                 for_model: words::offer_to_model(&file, &written),
             });
         }

@@ -4,6 +4,7 @@ use crate::checkpoint::{self, Request};
 use crate::context::facts;
 use crate::context::measure;
 use crate::context::measure::Measurement;
+use crate::handoffs::continue_command;
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
 use crate::turns::capture;
@@ -258,10 +259,13 @@ impl ActionContext<'_> {
         let handoff = handoff.as_deref();
         let (text, for_person) = match self.run {
             Some(_) => (words::warning(percent, thresholds), Marker::Warning { level, percent }.to_string()),
-            None => (
-                words::advice(level, percent, thresholds, handoff),
-                words::advice_for_user(level, percent, thresholds, handoff),
-            ),
+            None => {
+                let command = handoff.map(|file| continue_command(&self.call.project, file));
+                (
+                    words::advice(level, percent, thresholds, handoff),
+                    words::advice_for_user(level, percent, thresholds, command.as_deref()),
+                )
+            }
         };
         self.note(JournalEvent::Warning(self.reached(level, percent, None)));
         let reply = Reply::default().tell_model(self.call.event().name(), text).tell_user(for_person);
