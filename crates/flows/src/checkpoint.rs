@@ -235,14 +235,20 @@ fn find_or_create_handoff(
         return Ok(PlacedHandoff { file, text: None });
     }
     let text = handoff::document(handoff, &request.notes, request.settings.handoff_bytes);
+    let file = create_handoff(request.project, &text)?;
+    Ok(PlacedHandoff { file, text: Some(text) })
+}
+
+/// Creates a handoff with this text, and returns its path relative to the project.
+fn create_handoff(project: &Project, text: &str) -> Result<String, StoreError> {
     let stem = clock::wall_clock(clock::now());
     let mut number = 1;
     loop {
         let name = if number == 1 { format!("{stem}.md") } else { format!("{stem}-{number}.md") };
-        let path = request.project.handoffs().join(name);
+        let path = project.handoffs().join(name);
         // Never over another session's handoff: two may checkpoint in the same second.
         if disk::create_new(&path, text.as_bytes())? {
-            return Ok(PlacedHandoff { file: request.project.relative(&path), text: Some(text) });
+            return Ok(project.relative(&path));
         }
         number += 1;
     }
@@ -280,8 +286,14 @@ fn renew_handoff(
         Some(old) => handoff::renewed(handoff, &request.notes, &old, limit),
         None => handoff::document(handoff, &request.notes, limit),
     };
-    disk::replace(&path, text.as_bytes(), Durability::Durable)?;
-    Ok((file, text))
+    match disk::replace(&path, text.as_bytes(), Durability::Durable) {
+        Ok(()) => Ok((file, text)),
+        // The session's files have moved into the project since, because Claude Code's sandbox lets a command write nothing else.
+        Err(_) if !path.starts_with(request.project.handoffs()) => {
+            create_handoff(request.project, &text).map(|file| (file, text))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn commit(request: &Request<'_>, handoff: &Handoff, file: &str, notes: &Notes) -> Result<(), StoreError> {

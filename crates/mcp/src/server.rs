@@ -117,7 +117,7 @@ impl ServerHandler for Server {
                 let id = context.meta.0.get("claudecode/toolUseId").and_then(|id| id.as_str());
                 let id = id.filter(|id| (1..=MOST_ID).contains(&id.len())).map(str::to_owned);
                 let is_given_up = Box::new(move || context.ct.is_cancelled());
-                self.answer(place, Call { project: self.project.clone(), given, id, is_given_up }).await
+                self.answer(place, Call { project: self.project.reloaded(), given, id, is_given_up }).await
             }
         };
         // Text alone: where there is structured content, the model sees nothing else.

@@ -103,6 +103,9 @@ pub fn continue_from(file: &str) -> String {
     }
 }
 
+/// Below what a command printed that had to write into the project.
+pub const MOVED_INTO_PROJECT: &str = "Plimsoll's state folder cannot be written here, as in Claude Code's sandbox. From now on Plimsoll keeps the files of this project in the project: in `.claude/plimsoll` and `.claude/handoffs`, which are hidden from git.";
+
 /// At the start of an ordinary session, for the user: an earlier one has left a handoff that nobody has read.
 pub fn offer_to_user(continue_command: &str, written: &str) -> String {
     let command = one_line(continue_command);

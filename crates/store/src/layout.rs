@@ -79,6 +79,11 @@ impl Project {
         Project::of_session(root).unwrap_or_else(|_| Project::at(root))
     }
 
+    /// The same project, with its files where they are by now: a command in Claude Code's sandbox may have moved them into it.
+    pub fn reloaded(&self) -> Project {
+        Project::of_person(&self.root)
+    }
+
     /// The project that a session works in. Only who has asked for it has our files in the project: a run, settings
     /// of ours, or our hooks in the settings of the project itself. Everybody else installed us for the user alone.
     pub fn of_session(root: &Path) -> Result<Project, StoreError> {
@@ -108,6 +113,12 @@ impl Project {
     /// The same with the records of its runs in another folder.
     pub fn with_runs_in(self, folder: &Path) -> Project {
         Project { runs: Some(folder.to_owned()), ..self }
+    }
+
+    /// The same project with its files in a folder outside of it.
+    #[cfg(test)]
+    pub(crate) fn with_own_folder(self, own: &Path) -> Project {
+        Project { own: own.to_owned(), is_inside: false, ..self }
     }
 
     /// Where the user's runs have their records and ledgers; none without a home.

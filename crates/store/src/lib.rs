@@ -40,11 +40,13 @@ pub mod turn_log;
 pub mod unsettled;
 pub mod volume;
 pub mod windows;
+mod writable;
 
 pub use disk::Durability;
 pub use handoff_index::HandoffIndex;
 pub use layout::Project;
 pub use turn_log::TurnLog;
+pub use writable::{WritableProject, writable_project};
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{journal, play_real, run, world};
+use plimsoll_tests::{LIFELIKE, journal, play_real, run, world};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -160,6 +160,41 @@ fn the_commands_that_an_agent_calls_work_in_the_sandbox_and_write_nothing_outsid
     assert_eq!(finished.code, Some(9), "the user's run hears the agent's stop: {finished:?}");
     assert!(journal(&world).iter().any(|entry| entry["event"] == "checkpoint"));
     assert_eq!(outside(&world), before);
+}
+
+/// Outside a run, after the default `init`: the project's files are in the user's state folder, which the sandbox does not let a
+/// command write.
+#[test]
+fn a_handoff_and_the_memory_are_written_into_the_project_where_the_sandbox_allows_nothing_else() {
+    let _ = tempfile::env::override_temp_dir(Path::new("/tmp"));
+    let mut world = World::untouched();
+    let sandbox = json!({"enabled": true, "autoAllowBashIfSandboxed": true, "allowUnsandboxedCommands": false, "failIfUnavailable": true});
+    world.write(world.home().join(".claude/settings.json"), &json!({"sandbox": sandbox}).to_string());
+    world.plimsoll(&["init", "--user"]).run().expect_success();
+    world.plimsoll(&["memory", "set", "R5", "Written earlier"]).run().expect_success();
+    let script = "for command in 'memory set R4 Written-inside' checkpoint 'handoffs --continue' 'memory show'; do echo \"== $command\"; plimsoll $command; echo \"-- $?\"; done > said.txt 2>&1";
+    let model =
+        ScriptedModel::steps(vec![Step::bash(script).delay(LIFELIKE), Step::text("Done.").delay(LIFELIKE)]);
+    world.use_model(&model);
+    let finished = world.claude(&["-p", "Note it.", "--model", "opus", "--allowedTools", "Bash"]).run();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let said = world.read("said.txt");
+    assert_eq!(said.matches("-- 0").count(), 4, "{said}");
+    assert_eq!(said.matches("keeps the files of this project in the project").count(), 1, "{said}");
+    // Both are found inside and outside of the sandbox, with what was there before.
+    let (_, shown) = said.split_once("== memory show").expect(&said);
+    let outside = world.plimsoll(&["memory", "show"]).run().expect_success().stdout;
+    for words in ["Written-inside", "Written earlier"] {
+        assert!(shown.contains(words) && outside.contains(words), "{words}: {said}\n{outside}");
+    }
+    let handoff = said.lines().find_map(|line| line.strip_prefix("**Handoff**: ")).expect(&said).to_owned();
+    assert!(handoff.starts_with(".claude/handoffs/") && world.exists(&handoff), "{said}");
+    assert!(said.contains(&format!("Continue from: {handoff}")), "the session wrote it itself: {said}");
+    // The hooks work outside of the sandbox, find the session's record in the project, and enter the handoff as the user's.
+    let next = world.plimsoll(&["handoffs", "--continue"]).run().expect_success();
+    assert!(next.stdout.contains(&handoff), "{next:?}");
+    assert_eq!(world.git(&["status", "--porcelain"]).trim(), "?? said.txt", "git does not see them");
+    assert!(!world.exists(".claude/ralph-state.json"), "there is no run");
 }
 
 /// A repository of the agent's own making, with a program in every place that a commit looks into.

@@ -10,7 +10,8 @@ use plimsoll_domain::{Marker, Reading, RunState};
 use plimsoll_flows::checkpoint::{Request, write};
 use plimsoll_flows::context::measure::{Question, measure};
 use plimsoll_flows::handoffs::continue_command;
-use plimsoll_store::{Project, StoreError, config};
+use plimsoll_policy::words::MOVED_INTO_PROJECT;
+use plimsoll_store::{Project, StoreError, WritableProject, config, writable_project};
 use std::process::ExitCode;
 
 /// What to say in it.
@@ -36,11 +37,15 @@ Examples:
 
 /// Writes it and names it.
 pub(crate) fn checkpoint(arguments: &CheckpointArguments) -> ExitCode {
-    let project = Project::of_command();
+    let WritableProject { project, has_moved } = match writable_project(Project::of_command()) {
+        Ok(writable) => writable,
+        Err(error) => return fail(error, 1),
+    };
     match TargetSession::find(&project) {
         Ok(Some(whose)) => match take(&project, &whose, arguments) {
             Ok(text) => {
-                say(text);
+                let moved = if has_moved { format!("\n\n{MOVED_INTO_PROJECT}") } else { String::new() };
+                say(format!("{text}{moved}"));
                 ExitCode::SUCCESS
             }
             Err(error) => fail(error, 1),

@@ -10,8 +10,9 @@ use crate::value_parsers;
 use clap::{Args, Subcommand};
 use plimsoll_domain::memory::{Closing, Frame, Memory, Op, Register, Report, Values};
 use plimsoll_domain::text::{clip, one_line};
+use plimsoll_policy::words::MOVED_INTO_PROJECT;
 use plimsoll_store::memory::{Change, MemoryError};
-use plimsoll_store::{Project, clock, memory};
+use plimsoll_store::{Project, WritableProject, clock, memory, writable_project};
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 
@@ -111,7 +112,7 @@ pub(crate) fn memory(arguments: &MemoryArguments) -> ExitCode {
         match &arguments.verb {
             None => return show(&project, &ShowArguments::default()),
             Some(Verb::Show(how)) => return show(&project, how),
-            Some(Verb::Frame(arguments)) => return frame(&project, arguments),
+            Some(Verb::Frame(arguments)) => return frame(project, arguments),
             Some(Verb::History { last, json }) => return history(&project, *last, *json),
             Some(Verb::Set { register, text }) => text_of(text).map(|text| Op::UpdateRegisters {
                 values: Values::from([(*register, text)]),
@@ -128,15 +129,22 @@ pub(crate) fn memory(arguments: &MemoryArguments) -> ExitCode {
             Some(Verb::Free { name }) => Ok(Op::HeapFree { name: name.clone() }),
         };
     match op {
-        Ok(op) => change(&project, &op),
+        Ok(op) => change(project, &op),
         Err(error) => fail(error, 1),
     }
 }
 
-fn change(project: &Project, op: &Op) -> ExitCode {
-    match with_a_persons_word(project, op) {
+fn change(project: Project, op: &Op) -> ExitCode {
+    let WritableProject { project, has_moved } = match writable_project(project) {
+        Ok(writable) => writable,
+        Err(error) => return refused(&error),
+    };
+    match with_a_persons_word(&project, op) {
         Ok(report) => {
             say(done(&report));
+            if has_moved {
+                say(MOVED_INTO_PROJECT);
+            }
             ExitCode::SUCCESS
         }
         Err(MemoryError::Refused(refusal)) => fail(refusal, 1),
@@ -276,8 +284,8 @@ enum FrameVerb {
 }
 
 /// Shows the stack or a frame of it, or ends the present one.
-fn frame(project: &Project, arguments: &FrameArguments) -> ExitCode {
-    let memory = match memory::load(project) {
+fn frame(project: Project, arguments: &FrameArguments) -> ExitCode {
+    let memory = match memory::load(&project) {
         Ok(memory) => memory,
         Err(error) => return refused(&error),
     };

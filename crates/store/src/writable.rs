@@ -1,0 +1,113 @@
+//! Where a command writes if the project's folder among the user's state cannot be written: in the project itself. So it is in
+//! Claude Code's sandbox, in which a session's commands may write the project and little else.
+//!
+//! The files move as a whole: from then on hooks, commands and servers, inside the sandbox or not, find the project's files in the
+//! project ([`Project::of_session`]), as after `plimsoll init --local`. Nothing in a project's folder is trusted, so what is
+//! written there completes no run and lifts no limit. Turn logs and handoffs stay where they are, and are found there
+//! ([`Project::earlier`]).
+
+use crate::hidden;
+use crate::{Durability, Project, StoreError, disk, volume};
+use std::path::Path;
+
+/// A project whose files can be written.
+#[derive(Debug)]
+pub struct WritableProject {
+    /// The project.
+    pub project: Project,
+    /// True if its files were moved into its folder just now.
+    pub has_moved: bool,
+}
+
+/// What later sessions and commands look for in the folder of our files.
+const MOVED: [&str; 4] = ["memory", "sessions", "journal.jsonl", "windows.json"];
+
+/// Returns the project, with its files moved into its own folder if the one among the user's state cannot be written.
+pub fn writable_project(project: Project) -> Result<WritableProject, StoreError> {
+    let project_own = Project::at(project.root());
+    if project.own() == project_own.own() || can_write_below(project.own()) {
+        return Ok(WritableProject { project, has_moved: false });
+    }
+    move_files(&project, &project_own)?;
+    Ok(WritableProject { project: project_own, has_moved: true })
+}
+
+/// True if files can be made in a folder, which need not be there yet.
+fn can_write_below(folder: &Path) -> bool {
+    folder.ancestors().find_map(volume::rights).is_some_and(|rights| rights.writable)
+}
+
+/// Copies the files into a folder beside, which then becomes the project's: a kill before that leaves the project as it was.
+fn move_files(from: &Project, to: &Project) -> Result<(), StoreError> {
+    let draft = to.handoffs().join(format!(".moving-{}", std::process::id()));
+    disk::replace(&draft.join(hidden::FILE), hidden::TEXT, Durability::Lazy)?;
+    MOVED.iter().try_for_each(|name| copy(&from.own().join(name), &draft.join(name)))?;
+    let moved = disk::rename(&draft, to.own());
+    if moved.is_err() {
+        let _ = remove(&draft);
+    }
+    // Another command may have moved them meanwhile.
+    if disk::exists(to.own()) { Ok(()) } else { moved }
+}
+
+/// Copies a file, or a folder with what is in it, without locks: those are held on the files themselves.
+fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
+    if disk::is_folder_itself(from) {
+        let names = disk::names(from).into_iter().filter(|name| !name.ends_with(".lock"));
+        return names.into_iter().try_for_each(|name| copy(&from.join(&name), &to.join(&name)));
+    }
+    match disk::read(from)? {
+        Some(bytes) => disk::replace(to, &bytes, Durability::Lazy),
+        None => Ok(()),
+    }
+}
+
+fn remove(path: &Path) -> Result<(), StoreError> {
+    if !disk::is_folder_itself(path) {
+        return disk::remove(path);
+    }
+    disk::names(path).iter().try_for_each(|name| remove(&path.join(name)))?;
+    disk::remove_empty_folder(path);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_moved_as_a_whole_and_hidden_from_git() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("project");
+        disk::create_folder(&root).unwrap();
+        let inside = Project::at(&root);
+        let outside = inside.clone().with_own_folder(&folder.path().join("state"));
+        for name in ["memory/log.jsonl", "memory/seen/s1.json", "sessions/s1.json", "turns/s1.jsonl"] {
+            disk::replace(&outside.own().join(name), name.as_bytes(), Durability::Lazy).unwrap();
+        }
+        disk::replace(&outside.own().join("memory/log.lock"), b"", Durability::Lazy).unwrap();
+        move_files(&outside, &inside).unwrap();
+        for name in ["memory/log.jsonl", "memory/seen/s1.json", "sessions/s1.json"] {
+            assert_eq!(disk::read(&inside.own().join(name)).unwrap().as_deref(), Some(name.as_bytes()));
+        }
+        for name in ["memory/log.lock", "turns"] {
+            assert!(!disk::exists(&inside.own().join(name)), "{name}");
+        }
+        assert_eq!(disk::read(&inside.own().join(hidden::FILE)).unwrap().as_deref(), Some(hidden::TEXT));
+        assert_eq!(disk::names(&inside.handoffs()), [hidden::FILE], "no draft is left");
+        // A second command that was as early finds them there, and leaves no draft either.
+        move_files(&outside, &inside).unwrap();
+        assert_eq!(disk::names(&inside.handoffs()), [hidden::FILE]);
+    }
+
+    #[test]
+    fn a_folder_that_can_be_written_keeps_the_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("project");
+        disk::create_folder(&root).unwrap();
+        let outside = Project::at(&root).with_own_folder(&folder.path().join("not/yet/there"));
+        let writable = writable_project(outside.clone()).unwrap();
+        assert!(!writable.has_moved && writable.project.own() == outside.own());
+        assert!(!disk::exists(&root.join(".claude")));
+    }
+}
