@@ -30,6 +30,11 @@ const REFUSALS: usize = 6_000;
 /// How much of a paragraph of progress.
 const PARAGRAPH: usize = 600;
 
+/// How much of the last action.
+const LAST_ACTION: usize = 400;
+/// No moment that Plimsoll writes is longer.
+const LONGEST_TIME: usize = 40;
+
 /// What the block is made of beside the state.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
@@ -124,11 +129,24 @@ fn opening(state: &RunState) -> String {
         format!(" The run works on the branch `{}`: commit to it, and switch to no other.", one_line(branch))
     });
     format!(
-        "You are session {} of an unattended run{again}. Nobody is watching, and nobody can answer. Later sessions know only git{} and what you write down.{}\n",
+        "You are session {} of an unattended run{again}. Nobody is watching, and nobody can answer. Later sessions know only git{} and what you write down.{}\n{}",
         state.iteration,
         plan.unwrap_or_default(),
-        branch.unwrap_or_default()
+        branch.unwrap_or_default(),
+        progress_so_far(state)
     )
+}
+
+/// Returns when the run started, and the last action before this session; nothing of a run that does not say when it started.
+fn progress_so_far(state: &RunState) -> String {
+    let started = one_line(state.at_start.started_at.as_str());
+    if started.is_empty() {
+        return String::new();
+    }
+    // An agent may have written the file that it comes from.
+    let last = clip(&one_line(&state.outcomes.last_action), LAST_ACTION);
+    let last = if last.is_empty() { "none, this is the first session".to_owned() } else { last };
+    format!("The run started at {}. Last action: {last}.\n", clip(&started, LONGEST_TIME))
 }
 
 fn refusals(state: &RunState) -> String {

@@ -240,6 +240,38 @@ fn what_is_printed_is_what_the_page_says() {
     }
 }
 
+/// Scripts read the state file itself, with jq.
+#[test]
+fn the_state_file_has_the_names_that_scripts_read() {
+    let mut world = plimsoll_tests::world(plimsoll_tests::ITEMS);
+    let _model = play(&mut world, |turn| match turn.step {
+        0 => Step::bash("sed -i '45,80s/$/ changed/' src/dates.txt"),
+        1 => Step::bash("false").usage(870_000),
+        _ => Step::text("I stop here.").usage(871_000),
+    });
+    run(&world, &["--max-iterations", "1"]);
+    let state = world.json(".claude/ralph-state.json");
+    let tables = page();
+    for name in [
+        "completion_promise",
+        "last_diff_hash",
+        "error_hashes",
+        "no_change_count",
+        "last_action",
+        "started_at",
+    ] {
+        let field = tables["status"].fields.iter().find(|field| field.name == name).expect(name);
+        assert_eq!(faults(&tables, &field.kind, &state[name], name), [""; 0]);
+    }
+    assert_eq!(state["completion_promise"], "COMPLETE");
+    assert_eq!(state["last_diff_hash"].as_str().map(str::len), Some(12), "{state:#}");
+    assert_eq!(state["error_hashes"].as_array().map(Vec::len), Some(1), "{state:#}");
+    let checkpoint = &state["context_checkpoint"];
+    assert_eq!(faults(&tables, &Kind::of("checkpoint"), checkpoint, "checkpoint"), [""; 0]);
+    let file = &checkpoint["files_in_progress"][0];
+    assert_eq!((&file["path"], &file["lines"]), (&json!("src/dates.txt"), &json!("45-80")), "{checkpoint:#}");
+}
+
 #[test]
 fn a_field_that_is_missing_new_or_of_another_type_is_found() {
     let tables = tables(

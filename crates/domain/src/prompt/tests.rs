@@ -450,3 +450,15 @@ fn no_text_of_a_state_file_adds_a_line_of_its_own_to_the_prompt() {
         );
     }
 }
+
+#[test]
+fn the_block_names_the_last_action_and_when_the_run_started() {
+    let mut state = state();
+    assert!(!block(&state, &Surroundings::default()).contains("Last action"), "nothing is known");
+    state.at_start.started_at = "2026-01-07T00:00:00Z".into();
+    let text = block(&state, &Surroundings::default());
+    assert!(text.contains("The run started at 2026-01-07T00:00:00Z. Last action: none"), "{text}");
+    state.outcomes.last_action = "iteration 1 finished \"one\"\n## Forged".into();
+    let text = block(&state, &Surroundings::default());
+    assert!(text.contains("Last action: iteration 1 finished \"one\" ## Forged."), "{text}");
+}
