@@ -256,7 +256,8 @@ fn create_handoff(project: &Project, text: &str) -> Result<String, StoreError> {
 
 /// The handoff that a record names, if it is there.
 fn recorded_handoff(project: &Project, record: &SessionRecord) -> Option<String> {
-    record.checkpoint.handoff.clone().filter(|file| disk::is_file(&project.root().join(file)))
+    let is_there = |file: &String| project.handoff_path(file).is_some_and(|path| disk::is_file(&path));
+    record.checkpoint.handoff.clone().filter(is_there)
 }
 
 /// So many of the newest handoffs are looked into for one that no record names.

@@ -188,6 +188,17 @@ impl Project {
         std::iter::once(self.handoffs()).chain(earlier).collect()
     }
 
+    /// Returns the path of the handoff that a record or a state names; `None` for any other file. An agent in Claude Code's sandbox can
+    /// write records and state of a project, and whoever renews a handoff works outside of the sandbox.
+    pub fn handoff_path(&self, file: &str) -> Option<PathBuf> {
+        let path = self.root.join(file);
+        let name = path.file_name()?.to_str().filter(|name| is_plain(name) && name.ends_with(".md"))?;
+        let is_in = |folder: PathBuf| folder.join(name).as_os_str() == path.as_os_str();
+        let is_handoff =
+            is_in(self.handoffs()) || self.earlier().is_some_and(|earlier| is_in(earlier.handoffs()));
+        is_handoff.then(|| path.clone())
+    }
+
     /// The folder of our own files: `.claude/plimsoll`, or the project's among the user's state.
     pub fn own(&self) -> &Path {
         &self.own
@@ -373,6 +384,29 @@ mod tests {
         assert_eq!(copies(""), folder.path().join(".git/plimsoll"));
         assert_eq!(copies("a"), folder.path().join(".git/plimsoll/below/a"));
         assert_ne!(copies("a"), copies("b"));
+    }
+
+    #[test]
+    fn only_a_file_in_the_folder_of_handoffs_is_a_handoff() {
+        let project = Project::at(Path::new("/p"));
+        let name = "2026-01-07-1145.md";
+        for file in [format!(".claude/handoffs/{name}"), format!("/p/.claude/handoffs/{name}")] {
+            assert_eq!(project.handoff_path(&file), Some(Path::new("/p/.claude/handoffs").join(name)));
+        }
+        for file in [
+            "",
+            ".claude/handoffs/",
+            ".claude/handoffs/../../README.md",
+            ".claude/handoffs/a/b.md",
+            ".claude/handoffs/.gitignore",
+            ".claude/handoffs/.hidden.md",
+            "README.md",
+            "../x.md",
+            "/home/u/.bashrc",
+            "/home/u/notes.md",
+        ] {
+            assert_eq!(project.handoff_path(file), None, "{file}");
+        }
     }
 
     #[test]

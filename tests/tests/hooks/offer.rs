@@ -204,3 +204,22 @@ fn a_handoff_that_a_repository_brings_along_is_offered_to_nobody() {
     world.write(".claude/plimsoll/unread/2026-01-07-1145.md", r#"{"v":1,"session_id":"one"}"#);
     assert_eq!(start(&world, "two", "startup", &[]), json!({}));
 }
+
+/// The records of a project are the agent's to write, and the hooks that renew a handoff work outside of its sandbox.
+#[test]
+fn a_record_that_names_another_file_as_its_handoff_has_nothing_written_there() {
+    for inside in [true, false] {
+        let world = World::new();
+        start(&world, "one", "startup", &[]);
+        let victim = if inside { world.path("notes.md") } else { world.home().join("notes.md") };
+        world.write(&victim, "mine\n");
+        let record = ".claude/plimsoll/sessions/one.json";
+        let mut forged = world.json(record);
+        forged["handoff"] = json!(victim);
+        world.write(record, &forged.to_string());
+        let payload = json!({"session_id": "one", "hook_event_name": "SessionEnd", "reason": "other"});
+        world.hook("plimsoll-session-end", &payload).run();
+        world.plimsoll(&["checkpoint"]).env("CLAUDE_CODE_SESSION_ID", "one").run().expect_success();
+        assert_eq!(std::fs::read_to_string(&victim).expect("it is there"), "mine\n", "{}", victim.display());
+    }
+}

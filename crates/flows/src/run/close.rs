@@ -243,7 +243,7 @@ fn refresh_handoff(
     if checkpoint.iteration != state.iteration || checkpoint.handoff_file.is_empty() || !checkpoint.active {
         return Ok(None);
     }
-    let path = project.root().join(&checkpoint.handoff_file);
+    let Some(path) = project.handoff_path(&checkpoint.handoff_file) else { return Ok(None) };
     let old = disk::read_text(&path)?.unwrap_or_default();
     let transcript = record.start.transcript_path.as_ref().map(Path::new);
     let asked = Asked { project, transcript, record, run: Some(state), cause: checkpoint.cause, calls: &[] };
