@@ -208,3 +208,18 @@ fn the_project_is_the_one_that_the_client_names() {
     assert!(other.join(".claude/plimsoll/memory/log.jsonl").exists() && other.join("here").exists());
     assert!(!world.exists(".claude/plimsoll/memory") && !world.exists("here"));
 }
+
+/// A command in Claude Code's sandbox moves the project's files into the project while the server works: both must go on with
+/// one memory.
+#[test]
+fn the_server_follows_a_memory_that_has_moved_into_the_project() {
+    let world = World::untouched();
+    let mut client = Client::start(&world, &[]);
+    client.ok("heap_alloc", json!({"name": "before", "content": "x"}));
+    assert!(!world.exists(".claude/plimsoll"), "the memory is outside of the project");
+    let moved = "cp -r ~/.local/state/plimsoll/projects/* .claude-plimsoll && mkdir -p .claude && mv .claude-plimsoll .claude/plimsoll";
+    world.command("sh", &["-c", moved]).run().expect_success();
+    client.ok("heap_alloc", json!({"name": "after", "content": "y"}));
+    let shown = world.plimsoll(&["memory", "show"]).run().expect_success().stdout;
+    assert!(shown.contains("before") && shown.contains("after"), "{shown}");
+}
