@@ -79,7 +79,7 @@ fn a_plan_that_is_shown_from_a_subfolder_is_named_with_its_project() {
     let world = World::untouched();
     world.write("fix_plan.md", ITEMS);
     world.write("src/dates.txt", "01/07/2026\n");
-    let from = |folder: &str| world.plimsoll(&["plan"]).cwd(&world.path(folder)).run().expect_success();
+    let from = |folder: &str| world.plimsoll(&["plan"]).cwd(world.path(folder)).run().expect_success();
     let project = world.project().canonicalize().expect("a project");
     let words = format!("the project is {}: the nearest folder upwards with the plan", project.display());
     assert!(from("src").stderr.contains(&words), "{}", from("src").stderr);
