@@ -2,6 +2,7 @@
 
 use plimsoll_domain::reading::WindowSource;
 use plimsoll_domain::{Reading, Window};
+use plimsoll_protocol::settings::parse_version;
 use std::collections::BTreeMap;
 
 /// What is known about a session's window.
@@ -19,8 +20,8 @@ pub struct WindowEvidence<'a> {
     pub million_disabled: bool,
     /// `CLAUDE_CODE_MAX_CONTEXT_TOKENS`, which the client uses for ids it does not know.
     pub max_context_tokens: Option<u64>,
-    /// The client's version, where that is known.
-    pub client_version: Option<(u32, u32, u32)>,
+    /// The client's version as the client writes it, where that is known.
+    pub client_version: Option<&'a str>,
     /// The most that was used at once.
     pub used: u64,
 }
@@ -109,7 +110,8 @@ fn by_name(model: &str, evidence: &WindowEvidence<'_>) -> Window {
         return Window { tokens: MILLION, source: WindowSource::Table };
     }
     let name = family_name(model);
-    let is_old_client = evidence.client_version.is_some_and(|version| version <= LAST_WITH_SMALL_WINDOWS);
+    let client_version = evidence.client_version.and_then(parse_version);
+    let is_old_client = client_version.is_some_and(|version| version <= LAST_WITH_SMALL_WINDOWS);
     if is_old_client || SMALL_MODELS.contains(&name.as_str()) {
         return Window { tokens: SMALL, source: WindowSource::Table };
     }
@@ -180,24 +182,24 @@ mod tests {
 
     #[test]
     fn an_old_client_gives_every_model_a_small_window_but_those_with_the_suffix() {
-        let (old, between, new) = ((2, 1, 101), (2, 1, 102), (2, 1, 329));
+        let (old, between, new) = ("2.1.101", "2.1.102", "2.1.329");
         for (model, client_version, tokens) in [
-            ("claude-opus-4-1-20250805", (1, 0, 128), SMALL),
-            ("claude-opus-4-1-20250805", (2, 0, 77), SMALL),
+            ("claude-opus-4-1-20250805", "1.0.128", SMALL),
+            ("claude-opus-4-1-20250805", "2.0.77", SMALL),
             ("claude-opus-4-1-20250805", old, SMALL),
             ("claude-opus-4-1-20250805", between, MILLION),
             ("claude-opus-4-1-20250805", new, MILLION),
-            ("some-proxy-model", (2, 0, 77), SMALL),
+            ("some-proxy-model", "2.0.77", SMALL),
             ("some-proxy-model", new, MILLION),
-            ("claude-opus-5-5", (2, 0, 77), SMALL),
-            ("claude-sonnet-4-5", (2, 0, 77), SMALL),
-            ("claude-sonnet-4-5[1m]", (2, 0, 77), MILLION),
-            ("some-proxy-model[1m]", (1, 0, 128), MILLION),
+            ("claude-opus-5-5", "2.0.77", SMALL),
+            ("claude-sonnet-4-5", "2.0.77", SMALL),
+            ("claude-sonnet-4-5[1m]", "2.0.77", MILLION),
+            ("some-proxy-model[1m]", "1.0.128", MILLION),
         ] {
             let evidence = WindowEvidence {
                 model: Some(model),
                 client_version: Some(client_version),
-                max_context_tokens: Some(32_000).filter(|_| client_version < new),
+                max_context_tokens: Some(32_000).filter(|_| client_version != new),
                 ..WindowEvidence::default()
             };
             assert_eq!(

@@ -10,7 +10,6 @@ use plimsoll_policy::monitor::is_worth_waiting;
 use plimsoll_policy::thresholds::{self, CompactionConfig};
 use plimsoll_policy::window::{self, WindowEvidence};
 use plimsoll_protocol::client_environment;
-use plimsoll_protocol::settings::parse_version;
 use plimsoll_protocol::tool::{ToolCall, Visible};
 use plimsoll_store::tail::{self, Tail};
 use plimsoll_store::{Project, StoreError, config, disk, environment, sessions, windows};
@@ -237,10 +236,10 @@ fn reading(question: &Question<'_>, tail: &Tail, ids: &[&str]) -> Option<Reading
         reading.model = newer.model.clone().or(reading.model);
     }
     if reading.window.is_none() {
-        let written = tail.answer.as_ref().and_then(|answer| answer.client_version.as_ref());
+        let written = tail.answer.as_ref().and_then(|answer| answer.client_version.as_deref());
         let at_boundary =
-            || tail.compaction.as_ref().and_then(|compaction| compaction.client_version.as_ref());
-        let version = written.or_else(at_boundary).and_then(|version| parse_version(version));
+            || tail.compaction.as_ref().and_then(|compaction| compaction.client_version.as_deref());
+        let version = written.or_else(at_boundary);
         let window = |evidence: &WindowEvidence<'_>| {
             window::window(&WindowEvidence {
                 used: reading.used,

@@ -81,7 +81,7 @@ fn windows(
 ) -> (Vec<Window>, Option<Window>) {
     let status = sessions::load_status(question.project, &question.record.session_id);
     with_evidence(question, model, status.as_ref(), |evidence| {
-        let evidence = &WindowEvidence { client_version: client.numbers(), ..evidence.clone() };
+        let evidence = &WindowEvidence { client_version: client.version.as_deref(), ..evidence.clone() };
         (window::sources(evidence), window::window(evidence))
     })
 }

@@ -9,7 +9,6 @@ use plimsoll_domain::statusline::{Segment, SegmentKind};
 use plimsoll_domain::{SessionRecord, Status, Timestamp};
 use plimsoll_policy::statusline::{CacheView, Hidden, LimitView, LoadView, MemoryView, RunView, View};
 use plimsoll_policy::window::{self, WindowEvidence};
-use plimsoll_protocol::settings::parse_version;
 use plimsoll_protocol::status::{Limit, StatusPayload};
 use plimsoll_store::{clock, disk, environment, faults, memory, sessions, state_file};
 use std::collections::BTreeMap;
@@ -65,7 +64,7 @@ impl StatusLineInvocation<'_> {
             model,
             settings: Some(&self.settings.windows),
             status_line: window_told.context_window_size,
-            client_version: self.payload.version.as_deref().and_then(parse_version),
+            client_version: self.payload.version.as_deref(),
             used: used.unwrap_or(0),
             ..WindowEvidence::default()
         });
