@@ -152,7 +152,7 @@ fi
 heading case instructions budget ""
 row "monitor in a run, nothing to change" "$(instructions plimsoll-post-tool quiet.json "$RUN")" 100000 143000
 settled plimsoll-post-tool quiet.json "$RUN"
-row "monitor in a run, record rewritten" "$(instructions plimsoll-post-tool busier.json "$RUN")" 150000 207000
+row "monitor in a run, record rewritten" "$(instructions plimsoll-post-tool busier.json "$RUN")" 150000 209000
 settled plimsoll-post-tool quiet.json "$RUN"
 row "monitor in a run, one new turn for the turn log" "$(instructions plimsoll-post-tool turn.json "$RUN")" 700000 605000
 settled plimsoll-post-tool far.json "$RUN"
@@ -182,7 +182,7 @@ row "the same, system calls" "$(calls plimsoll-post-tool quiet.json)" 35 45
 # Above the limit, what a hook touches is no longer side by side: scripts/order.sh puts it there.
 row "the same, page faults" "$(faults plimsoll-post-tool quiet.json)" 40 32
 plain plimsoll-post-tool quiet.json
-row "monitor in an ordinary session, record rewritten" "$(instructions plimsoll-post-tool busier.json)" 150000 193000
+row "monitor in an ordinary session, record rewritten" "$(instructions plimsoll-post-tool busier.json)" 150000 195000
 
 # The working memory comes last: with it there is more to look at everywhere.
 printf '{"session_id":"%s","transcript_path":"%s","cwd":"%s","hook_event_name":"PreToolUse","tool_name":"mcp__plimsoll__update_registers","tool_input":{"R2_NEXT":"Look at src/report.rs","R7_STATUS":"tests pass"},"tool_use_id":"toolu_50"}\n' \
@@ -219,7 +219,7 @@ mkdir "$STAGE/project/.claude"
 echo '{"permissions":{"allow":["Bash(make:*)"]}}' >"$STAGE/project/.claude/settings.json"
 plain plimsoll-session-start start.json
 settled plimsoll-post-tool quiet.json
-row "monitor installed for the user, nothing to change" "$(instructions plimsoll-post-tool quiet.json)" 100000 132500
+row "monitor installed for the user, nothing to change" "$(instructions plimsoll-post-tool quiet.json)" 100000 134500
 executed plimsoll-post-tool quiet.json 100000 111000
 row "the same, system calls" "$(calls plimsoll-post-tool quiet.json)" 35 46
 row "the same, page faults" "$(faults plimsoll-post-tool quiet.json)" 40 33
@@ -232,7 +232,7 @@ while read -r program limit; do
   [ -x "$PROGRAMS/$program" ] || { echo "cost.sh: there is no $PROGRAMS/$program" >&2; exit 1; }
   row "$program" "$(stat -c %s "$PROGRAMS/$program")" "$limit"
 done <<'LIMITS'
-plimsoll-post-tool 5250000
+plimsoll-post-tool 5300000
 plimsoll 14400000
 plimsoll-fleet 8200000
 plimsoll-linear 3740000
