@@ -60,7 +60,7 @@ fn a_new_user_sees_the_line_is_warned_finds_a_handoff_and_gets_rid_of_it_again()
     terminal.wait_for("A handoff follows at 85%.");
     say(&mut terminal, "work on with a tool load=871000 ");
     terminal.wait_for("CCS_WARNING|L2|87|Context at 87%");
-    let screen = terminal.wait_for("@.claude/handoffs/");
+    let screen = terminal.wait_for("/handoff continue");
     assert!(!screen.contains("No action is required"), "that was for the model:\n{screen}");
     terminal.wait_for("▏ 87% 871k/1M");
     say(&mut terminal, "/ralph context");

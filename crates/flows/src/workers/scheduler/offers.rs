@@ -26,6 +26,7 @@ use plimsoll_launcher::wip::{Wip, commit_wip, uncommitted_files};
 use plimsoll_launcher::{git, worktree};
 use plimsoll_policy::workers::{Claim, give_back, offer, pause, set_aside};
 use plimsoll_store::{Durability, Project, clock, state_file};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// So many files that a worktree stays for are named.
@@ -329,7 +330,7 @@ impl<'scope> Scheduler<'scope, '_> {
             carry_notes(self.project, &now, self.trees, item)?;
             let moved = records::move_to(&project, self.project).map_err(|error| error.to_string());
             let removed = moved
-                .and_then(|()| self.describe_uncommitted(&project).map_or(Ok(()), Err))
+                .and_then(|()| self.describe_uncommitted(&project, &tree).map_or(Ok(()), Err))
                 .and_then(|()| self.trees.remove(&tree).map_err(|error| error.to_string()));
             match removed {
                 Ok(()) => self.remove_branches(&now, item),
@@ -348,10 +349,13 @@ impl<'scope> Scheduler<'scope, '_> {
     }
 
     /// Names the files of a worktree that no commit has, because they look like secrets, are large, or are under a filter that may
-    /// not run; `None` if there is no such file.
-    fn describe_uncommitted(&self, project: &Project) -> Option<String> {
+    /// not run; `None` if there is no such file. The plan is not among them: what sessions wrote into it was carried over.
+    fn describe_uncommitted(&self, project: &Project, tree: &Path) -> Option<String> {
         let allowed = allowed_programs(self.run.options.commit_hooks);
-        let Some(files) = uncommitted_files(project.root(), &is_ours, allowed) else {
+        let plans: Vec<PathBuf> =
+            self.trees.plan_files.all().iter().map(|plan| tree.join(plan.as_str())).collect();
+        let is_known = |name: &str| is_ours(name) || plans.contains(&project.root().join(name));
+        let Some(files) = uncommitted_files(project.root(), &is_known, allowed) else {
             return Some("git does not say what is uncommitted there".to_owned());
         };
         let named: Vec<&str> = files.iter().take(MAX_NAMED_FILES).map(String::as_str).collect();
