@@ -40,9 +40,10 @@ target_of_this_machine() {
     Darwin) target=$machine-apple-darwin ;;
     *) target=$machine-$system ;;
   esac
+  case $system in MINGW* | MSYS* | CYGWIN* | Windows*) fail "there are no programs for Windows yet; use WSL" ;; esac
   case " $TARGETS " in
     *" $target "*) ;;
-    *) fail "there is no archive for this machine ($(uname -s) $(uname -m)); there are: $TARGETS. With Rust: cargo install --locked plimsoll" ;;
+    *) fail "there is no archive for this machine ($(uname -s) $(uname -m)); there are: $TARGETS. With Rust: cargo install --locked --git $REPOSITORY plimsoll" ;;
   esac
 }
 

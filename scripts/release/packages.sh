@@ -113,7 +113,7 @@ mkdir -p "$folder/bin"
 cp scripts/release/npm/find.js scripts/release/npm/start.sh "$folder/bin/"
 cp "${licenses[@]}" README.md "$folder/"
 manifest plimsoll "The load line for Claude Code" \
-  "$(jq -n --argjson optional "$optional" '{bin: {plimsoll: "bin/start.sh"}, engines: {node: ">=18"}, optionalDependencies: $optional}')" \
+  "$(jq -n --argjson optional "$optional" '{bin: {plimsoll: "bin/start.sh"}, os: ["linux", "darwin"], engines: {node: ">=18"}, optionalDependencies: $optional}')" \
   >"$folder/package.json"
 (cd "$out" && npm pack --silent --offline --ignore-scripts "${folders[@]}" "$folder" >/dev/null) || fail "npm cannot pack"
 

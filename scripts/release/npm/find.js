@@ -4,7 +4,7 @@
 
 const fs = require('node:fs');
 const path = require('node:path');
-const { version, optionalDependencies } = require('../package.json');
+const { version, homepage, optionalDependencies } = require('../package.json');
 
 const wanted = `@plimsoll/${process.platform}-${process.arch}`;
 
@@ -17,10 +17,11 @@ function find() {
   try {
     return path.join(path.dirname(require.resolve(`${wanted}/package.json`)), 'bin', 'plimsoll');
   } catch {
+    if (process.platform === 'win32') fail('there are no programs for Windows yet; use WSL');
     const there = Object.keys(optionalDependencies);
     if (!there.includes(wanted)) {
       fail(`there is no program for ${process.platform}-${process.arch}; there are: ${there.join(', ')}. ` +
-        'With Rust: cargo install --locked plimsoll');
+        `With Rust: cargo install --locked --git ${homepage} plimsoll`);
     }
     return fail(`the package ${wanted} is missing, which has the programs: npm was told to leave optional packages out ` +
       '(--omit=optional), or the lock file was made on another system. Install it: ' +

@@ -115,14 +115,23 @@ fn without_its_programs_it_says_what_to_install_and_it_ends_as_they_end() {
     ] {
         assert!(missing.stderr.contains(words), "{words}: {missing:?}");
     }
-    let elsewhere = "node -e 'Object.defineProperty(process, \"platform\", {value: \"plan9\"}); require(\"./node_modules/plimsoll/bin/find.js\")'";
-    let elsewhere = shell(&world, elsewhere);
-    assert_eq!(elsewhere.code, Some(1), "{elsewhere:?}");
-    assert!(
-        elsewhere.stderr.contains("no program for plan9-")
-            && elsewhere.stderr.contains("@plimsoll/linux-x64"),
-        "{elsewhere:?}"
-    );
+    for (platform, words) in [
+        (
+            "plan9",
+            &["no program for plan9-", "@plimsoll/linux-x64", "cargo install --locked --git https://"][..],
+        ),
+        ("win32", &["no programs for Windows yet; use WSL"]),
+    ] {
+        let find = format!(
+            "node -e 'Object.defineProperty(process, \"platform\", {{value: \"{platform}\"}}); require(\"./node_modules/plimsoll/bin/find.js\")'"
+        );
+        let elsewhere = shell(&world, &find);
+        assert_eq!(elsewhere.code, Some(1), "{elsewhere:?}");
+        assert!(words.iter().all(|word| elsewhere.stderr.contains(word)), "{elsewhere:?}");
+    }
+    let manifest = world.read("node_modules/plimsoll/package.json");
+    let manifest: Value = serde_json::from_str(&manifest).expect("a package");
+    assert_eq!(manifest["os"], json!(["linux", "darwin"]));
 
     let program = format!("node_modules/{package}/bin/plimsoll");
     world.write(format!("node_modules/{package}/package.json"), "{}");

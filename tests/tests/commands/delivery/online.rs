@@ -149,6 +149,13 @@ fn what_is_wrong_with_the_machine_or_the_call_is_named_and_changes_nothing() {
     for words in ["Plan9 mips", TARGETS[0], "cargo install"] {
         assert!(unknown.stderr.contains(words), "{unknown:?}");
     }
+    world.write_program(
+        "windows/uname",
+        "#!/bin/sh\ncase $1 in -s) echo MINGW64_NT-10.0 ;; *) echo x86_64 ;; esac\n",
+    );
+    let path = format!("{}:/usr/bin:/bin", world.path("windows").display());
+    let windows = machine.script(&["--from", &from]).env("PATH", path).run();
+    assert!(windows.code == Some(1) && windows.stderr.contains("Windows yet; use WSL"), "{windows:?}");
     for (arguments, words) in [
         (&["--from", "http://example.invalid/x"][..], "must begin with https://"),
         (&["--from", "http://127.0.0.1:1@example.invalid/x"], "may not have an @"),
