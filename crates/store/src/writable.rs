@@ -24,12 +24,12 @@ const MOVED: [&str; 4] = ["memory", "sessions", "journal.jsonl", "windows.json"]
 
 /// Returns the project, with its files moved into its own folder if the one among the user's state cannot be written.
 pub fn writable_project(project: Project) -> Result<WritableProject, StoreError> {
-    let project_own = Project::at(project.root());
-    if project.own() == project_own.own() || can_write_below(project.own()) {
+    let inside = Project::at(project.root());
+    if project.own() == inside.own() || can_write_below(project.own()) {
         return Ok(WritableProject { project, has_moved: false });
     }
-    move_files(&project, &project_own)?;
-    Ok(WritableProject { project: project_own, has_moved: true })
+    copy_into_project(&project, &inside)?;
+    Ok(WritableProject { project: inside, has_moved: true })
 }
 
 /// True if files can be made in a folder, which need not be there yet.
@@ -38,7 +38,7 @@ fn can_write_below(folder: &Path) -> bool {
 }
 
 /// Copies the files into a folder beside, which then becomes the project's: a kill before that leaves the project as it was.
-fn move_files(from: &Project, to: &Project) -> Result<(), StoreError> {
+fn copy_into_project(from: &Project, to: &Project) -> Result<(), StoreError> {
     let draft = to.handoffs().join(format!(".moving-{}", std::process::id()));
     disk::replace(&draft.join(hidden::FILE), hidden::TEXT, Durability::Lazy)?;
     MOVED.iter().try_for_each(|name| copy(&from.own().join(name), &draft.join(name)))?;
@@ -86,7 +86,7 @@ mod tests {
             disk::replace(&outside.own().join(name), name.as_bytes(), Durability::Lazy).unwrap();
         }
         disk::replace(&outside.own().join("memory/log.lock"), b"", Durability::Lazy).unwrap();
-        move_files(&outside, &inside).unwrap();
+        copy_into_project(&outside, &inside).unwrap();
         for name in ["memory/log.jsonl", "memory/seen/s1.json", "sessions/s1.json"] {
             assert_eq!(disk::read(&inside.own().join(name)).unwrap().as_deref(), Some(name.as_bytes()));
         }
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(disk::read(&inside.own().join(hidden::FILE)).unwrap().as_deref(), Some(hidden::TEXT));
         assert_eq!(disk::names(&inside.handoffs()), [hidden::FILE], "no draft is left");
         // A second command that was as early finds them there, and leaves no draft either.
-        move_files(&outside, &inside).unwrap();
+        copy_into_project(&outside, &inside).unwrap();
         assert_eq!(disk::names(&inside.handoffs()), [hidden::FILE]);
     }
 
