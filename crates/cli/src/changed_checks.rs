@@ -1,7 +1,8 @@
-//! What the command says of files that check the work and that the run changed.
+//! What the command says of files that check the work and that the run changed, and of protected files.
 
 use plimsoll_domain::RunState;
 use plimsoll_domain::changed_check::ChangedCheck;
+use plimsoll_domain::protected::describe_changes;
 use plimsoll_domain::state::short_id;
 use plimsoll_domain::text::{clip, counted, one_line};
 
@@ -19,6 +20,12 @@ pub(crate) fn sentence(state: &RunState) -> Option<String> {
     let (count, verb) = (counted(changed.len(), "file"), if changed.len() == 1 { "checks" } else { "check" });
     (!changed.is_empty())
         .then(|| format!("{count} that {verb} the work changed in this run: {}{more}", named.join(", ")))
+}
+
+/// Returns a sentence that names the changes of protected files; none if there are none.
+pub(crate) fn protected_sentence(state: &RunState) -> Option<String> {
+    let changes = &state.outcomes.changed_protected;
+    (!changes.is_empty()).then(|| describe_changes(changes))
 }
 
 /// Returns the command that shows the changes; none if the run changed no such file.
@@ -43,6 +50,21 @@ fn words(changed: &ChangedCheck) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn protected_files_that_changed_are_named_without_their_control_characters() {
+        let mut state = RunState::default();
+        assert_eq!(protected_sentence(&state), None);
+        state.outcomes.changed_protected = vec!["check.sh".into(), "tests/\u{1b}[2J".into()];
+        assert_eq!(
+            protected_sentence(&state).as_deref(),
+            Some("2 protected files have changed since the run began: check.sh, tests/\\u{1b}[2J")
+        );
+        state.outcomes.changed_protected = (10..60).map(|number| format!("t/{number}")).collect();
+        let sentence = protected_sentence(&state).unwrap_or_default();
+        assert!(sentence.starts_with("at least 50 protected files"), "{sentence}");
+        assert!(sentence.ends_with(": t/10, t/11, t/12, t/13, t/14 and 45 more"), "{sentence}");
+    }
 
     #[test]
     fn changed_files_are_named_with_the_size_of_the_change_and_the_command_that_shows_it() {

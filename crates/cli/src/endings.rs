@@ -158,7 +158,9 @@ fn repair(state: &RunState) -> Vec<PlainStep> {
         _ => String::new(),
     };
     let speaks_of = |words: &[&str]| words.iter().any(|word| reason.contains(word));
-    let first = if speaks_of(&["hook", "guard"]) {
+    let first = if state.outcomes.protected_needs_user {
+        step("No session can restore the protected files that the message names: restore them.", "")
+    } else if speaks_of(&["hook", "guard"]) {
         step("Our hooks did not run. Find out why:", "plimsoll doctor")
     } else if speaks_of(&["billing", "credit", "balance"]) {
         step("The account has no credit left: add credit in its billing settings.", "")

@@ -112,7 +112,7 @@ mod tests {
     use crate::item_check::ItemCheck;
     use crate::promise::PromiseCode;
     use crate::state::Checkpoint;
-    use crate::state::{Items, Lifecycle, RunOptions, Spent, VerifyEach};
+    use crate::state::{Items, Lifecycle, Outcomes, RunOptions, Spent, VerifyEach};
     use crate::taken_back::TakenBack;
 
     fn known() -> RunState {
@@ -132,12 +132,14 @@ mod tests {
                 verify_sandbox: true,
                 notify: vec!["notify-send".into()],
                 client: Some("claude".into()),
+                protect: vec!["tests".into()],
                 max_iterations: 10,
                 limits: Limits { max_cost_usd: Some(5.0), ..Limits::default() },
                 ..RunOptions::default()
             },
             items: Items { known_items: vec!["one".into(), "two".into()], ..Items::default() },
             spent: Spent { cost_usd: 2.0, ..Spent::default() },
+            outcomes: Outcomes { changed_protected: vec!["tests/a".into()], ..Outcomes::default() },
             ..RunState::default()
         }
     }
@@ -151,7 +153,7 @@ mod tests {
             held(known(), &claimed)
         };
         assert_eq!(forged(|_| ()), known(), "what both say holds");
-        let forgeries: [fn(&mut RunState); 24] = [
+        let forgeries: [fn(&mut RunState); 26] = [
             |state| state.lifecycle.stay(Status::Completed),
             |state| state.lifecycle.wait(None),
             |state| state.options.verify.clear(),
@@ -164,6 +166,8 @@ mod tests {
             },
             |state| state.outcomes.verify_passed = vec!["evil".into()],
             |state| state.outcomes.taken_back = Some(TakenBack { is_pending: true, ..TakenBack::default() }),
+            |state| state.options.protect.clear(),
+            |state| state.outcomes.changed_protected.clear(),
             |state| state.options.review_every = 1,
             |state| state.outcomes.reviews.unanswered = 1,
             |state| state.options.notify = vec!["evil".into()],

@@ -62,6 +62,7 @@ pub mod plan_fix;
 pub mod plan_remarks;
 pub mod promise;
 pub mod prompt;
+pub mod protected;
 pub mod question;
 pub mod reading;
 pub mod receipt;

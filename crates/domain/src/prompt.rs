@@ -93,6 +93,7 @@ pub fn block(state: &RunState, around: &Surroundings) -> PromptBlock {
     let takeover = resume.and_then(|(checkpoint, since)| resume::first_step(checkpoint, since));
     let sections = [
         opening(state),
+        checks::changed_protected(state),
         checks::taken_back(state),
         review::open_points(state),
         refusals(state),

@@ -43,6 +43,10 @@ pub struct Settings {
     /// Timeout of one --verify command.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub verify_timeout_seconds: u64,
+    /// Files and folders that no session of a run may change, relative to the project. A run is not completed while one of them differs
+    /// from what it was when the run began. --protect adds to it. A path that a project does not have is skipped. Ignored in a
+    /// project's file, and by parallel runs and fleets.
+    pub protect: Vec<String>,
     /// A client that is silent for this long is ended; 0 for never. --idle-timeout overrides it for one run.
     pub idle_timeout_seconds: u64,
     /// The same while a tool runs, subagents' tools included, because a long build is silent but not idle; 0 for never.
@@ -258,6 +262,7 @@ impl Default for Settings {
             end_wait_seconds: 10,
             background_wait_seconds: 120,
             verify_timeout_seconds: 600,
+            protect: Vec::new(),
             // The client's own longest Bash call is 10 minutes: three of them in silence are a hang.
             idle_timeout_seconds: 1800,
             // Longer than any build or test run that a session should wait for; shorter than a night.

@@ -22,6 +22,7 @@ pub mod other_plans;
 pub mod permissions;
 mod preflight;
 pub mod prompt;
+pub mod protect;
 pub mod questions;
 mod receipt;
 mod retry;
@@ -315,11 +316,14 @@ impl Runner<'_> {
 
     /// Runs commands of which it is not known whether they pass before the next session.
     fn learn_what_passes(&mut self) -> Result<Learned, RunError> {
+        if !self.last.lifecycle.is_over() {
+            self.last.outcomes.changed_protected = protect::check_before_session(self.project, &self.last)?;
+        }
         let commands = baseline::unknown(self.project, &self.last);
         if commands.is_empty() {
             return Ok(Learned::GoOn);
         }
-        self.watcher.tell(&Progress::Note(baseline::words(&commands)));
+        self.watcher.tell(&Progress::Note(baseline::words(&self.last, &commands)));
         // No session is at work: the first Ctrl-C is enough.
         let known = baseline::learn(self.project, self.settings, &self.last, &commands, &|| {
             self.watcher.interrupts().count() > 0 || self.is_cancelled()
@@ -435,8 +439,9 @@ impl Runner<'_> {
     fn finish(&mut self, state: &RunState, ended: &SessionResult) -> Result<Verdict, RunError> {
         // First: the observer prints the cost.
         let ended = &self.with_cost(state, ended);
-        // SIGKILL to the client leaves its running Bash tool working (2.1.329): into the next session's files.
-        if matches!(ended.ending, Ending::Crashed(_)) {
+        // SIGKILL to the client leaves its running Bash tool working (2.1.329): into the next session's files. What a session leaves
+        // working could change protected files between the comparisons.
+        if matches!(ended.ending, Ending::Crashed(_)) || !state.options.protect.is_empty() {
             lifecycle::end_left_behind(state);
         }
         // A hook may have ended it, on its way or at once: it was ended all the same.

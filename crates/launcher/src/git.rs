@@ -5,6 +5,7 @@ mod command;
 mod folder_guard;
 mod noted;
 mod programs;
+mod protected;
 mod shown;
 mod tracked;
 mod work;
@@ -14,6 +15,10 @@ pub(crate) use asking::{asking, asking_with, has_filters};
 pub(crate) use command::{own_command, own_reading_command, talking};
 pub use programs::AllowedPrograms;
 pub(crate) use programs::search_outside_project;
+pub use protected::{
+    AddRefused, EntriesOfReference, branch_in_use, entries_if_committed, entries_of_references,
+    repository_in_use,
+};
 pub(crate) use shown::whole_lines;
 pub use shown::{Changes, changes_since};
 pub use tracked::{is_tracked, tracked};

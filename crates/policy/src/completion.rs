@@ -5,6 +5,7 @@ pub use crate::evidence::VerifyOutcome;
 use crate::review::missing_review;
 use plimsoll_domain::item_set;
 use plimsoll_domain::promise::{self, Claim, NearMiss};
+use plimsoll_domain::protected::describe_changes;
 use plimsoll_domain::text::{clip, counted};
 use plimsoll_domain::{Ending, RunState, TodoList};
 
@@ -29,20 +30,20 @@ pub fn completion(state: &RunState, evidence: &Evidence) -> Completion {
     let message = evidence.last_message.as_deref().unwrap_or_default();
     match promise::claim(message, &state.options.completion_promise, &state.nonce) {
         Claim::None if state.options.ends_with_last_tick() => {
-            let is_done = objections(state, evidence.todo.as_ref()).is_empty() && has_ticks(evidence);
+            let is_done = objections(state, evidence).is_empty() && has_ticks(evidence);
             let is_plausible = is_done && can_be_judged_by_ticks(state, &evidence.ending);
             if is_plausible { Completion::Plausible } else { Completion::NotClaimed }
         }
         Claim::None if !evidence.root_popped => match near_miss(state, message) {
             Some(miss) => {
                 let reasons = std::iter::once(miss_words(state, &miss));
-                Completion::Refused(reasons.chain(objections(state, evidence.todo.as_ref())).collect())
+                Completion::Refused(reasons.chain(objections(state, evidence)).collect())
             }
             None => Completion::NotClaimed,
         },
         Claim::Blocked(reason) => Completion::Blocked(reason),
         Claim::None | Claim::Complete => {
-            let reasons = objections(state, evidence.todo.as_ref());
+            let reasons = objections(state, evidence);
             if reasons.is_empty() { Completion::Plausible } else { Completion::Refused(reasons) }
         }
     }
@@ -123,7 +124,7 @@ pub(crate) fn promise_failures(state: &RunState, evidence: &Evidence) -> u32 {
     if lacks_only_promise(state, evidence) {
         return state.outcomes.promise_failures.saturating_add(1);
     }
-    let is_open = !objections(state, evidence.todo.as_ref()).is_empty();
+    let is_open = !objections(state, evidence).is_empty();
     // Without a list a session that makes no promise has worked on.
     let works_on = state.options.todo_file.is_none() && evidence.ending == Ending::Completed;
     if is_open || works_on { 0 } else { state.outcomes.promise_failures }
@@ -138,7 +139,7 @@ fn lacks_only_promise(state: &RunState, evidence: &Evidence) -> bool {
         return false;
     }
     // No promise was asked for.
-    if state.options.ends_with_last_tick() || !objections(state, evidence.todo.as_ref()).is_empty() {
+    if state.options.ends_with_last_tick() || !objections(state, evidence).is_empty() {
         return false;
     }
     match near_miss(state, message) {
@@ -153,8 +154,7 @@ pub fn needs_verify(state: &RunState, evidence: &Evidence) -> bool {
         return false;
     }
     let message = evidence.last_message.as_deref().unwrap_or_default();
-    let is_missed =
-        near_miss(state, message).is_some() && objections(state, evidence.todo.as_ref()).is_empty();
+    let is_missed = near_miss(state, message).is_some() && objections(state, evidence).is_empty();
     completion(state, evidence) == Completion::Plausible
         || is_missed
         || unpromised(state, evidence) == Unpromised::Undecided
@@ -204,7 +204,16 @@ fn unpromised_words(state: &RunState, evidence: &Evidence) -> String {
     )
 }
 
-fn objections(state: &RunState, todo: Option<&TodoList>) -> Vec<String> {
+fn objections(state: &RunState, evidence: &Evidence) -> Vec<String> {
+    changed_protected(evidence).into_iter().chain(items_left(state, evidence.todo.as_ref())).collect()
+}
+
+fn changed_protected(evidence: &Evidence) -> Option<String> {
+    let changed = &evidence.changed_protected;
+    (!changed.is_empty()).then(|| describe_changes(changed))
+}
+
+fn items_left(state: &RunState, todo: Option<&TodoList>) -> Vec<String> {
     let Some(file) = &state.options.todo_file else { return Vec::new() };
     let Some(todo) = todo else {
         return vec![format!(

@@ -21,6 +21,10 @@ pub struct Evidence {
     pub todo: Option<TodoList>,
     /// What the verify commands said; empty before they have run.
     pub verify: Vec<VerifyOutcome>,
+    /// The changes of protected files; none at Stop, where they are not read.
+    pub changed_protected: Vec<String>,
+    /// True if no session can undo one of these changes.
+    pub protected_needs_user: bool,
     /// What the session came to; none at Stop, where it is too early to count.
     pub observation: Option<Observation>,
     /// True when the session's fill stood at L2 or above before any work.

@@ -224,8 +224,9 @@ fn followed(entry: &JournalEntry) -> Option<String> {
             "The item \"{}\" was set aside, because no session made progress on it.",
             said(item).unwrap_or_default()
         )),
-        JournalEvent::TicksTakenBack(TicksTakenBack { items, failed, findings }) => {
-            let words = taken_back::sentence(items, failed.iter().map(String::as_str), findings.len());
+        JournalEvent::TicksTakenBack(TicksTakenBack { items, failed, findings, protected }) => {
+            let failed = failed.iter().map(String::as_str);
+            let words = taken_back::sentence(items, failed, findings.len(), protected);
             said(&words).map(|words| format!("Then {words}."))
         }
         JournalEvent::Reviewed(reviewed) => {

@@ -11,14 +11,15 @@ use crate::questions::{Asking, asking};
 use crate::review;
 use crate::todo_list::unclear_at_end;
 use plimsoll_domain::breaker::Opened;
+use plimsoll_domain::protected::describe_changes;
 use plimsoll_domain::settings::{Settings, Thrash};
 use plimsoll_domain::state::Cause;
 use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_domain::verdict::{ContinueKind, PauseKind};
 use plimsoll_domain::{Ending, RunState, Status, Timestamp, Verdict};
 
-/// Judges, in the order of the design: cancelled, completed or blocked, fatal, limits, bounds, breaker, continue. A session
-/// that is blocked ends the run only if no other item is open.
+/// Judges, in the order of the design: cancelled, completed or blocked, fatal, limits, bounds, protected files that only the
+/// user can restore, breaker, continue. A session that is blocked ends the run only if no other item is open.
 /// Completion comes before the limits, so that a promise on the last iteration counts. The state takes the
 /// verdict; an active checkpoint is left as it is, for the next prompt to carry on.
 pub fn gate(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verdict {
@@ -75,7 +76,8 @@ fn judge(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verd
     let opened =
         counted.and_then(|seen| breaker::observe(state, seen, refusal.as_deref(), &settings.breaker));
     let is_thrashing = seen.and_then(|seen| thrash(state, evidence, seen, settings.thrash));
-    if let Some(verdict) = bounds::reached(state, &evidence.now) {
+    let ended = bounds::reached(state, &evidence.now).or_else(|| stopped_by_protected_files(evidence));
+    if let Some(verdict) = ended {
         return verdict;
     }
     if let Some(opened) = opened {
@@ -155,6 +157,15 @@ fn keeps_breaking_off(state: &RunState, evidence: &Evidence) -> bool {
     matches!(evidence.ending, Ending::Overloaded(_))
         && has_worked
         && state.lifecycle.pauses_in_a_row() >= MOST_PAUSES
+}
+
+/// The end of a run with protected files that no session can restore: another one would only cost money.
+fn stopped_by_protected_files(evidence: &Evidence) -> Option<Verdict> {
+    let changes = clip(&describe_changes(&evidence.changed_protected), 280);
+    // Advice first: the end is cut off where it is shown.
+    let reason =
+        format!("no session can undo this: restore it, and let verify commands write elsewhere: {changes}");
+    evidence.protected_needs_user.then_some(Verdict::Stop { status: Status::FatalError, reason })
 }
 
 /// A session that could not work is no iteration: the run ends, or waits.

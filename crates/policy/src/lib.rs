@@ -55,6 +55,7 @@ pub mod pause;
 pub mod plan;
 pub mod plan_ticks;
 pub mod prices;
+pub mod protected;
 pub mod prune;
 pub mod questions;
 pub mod read_only;

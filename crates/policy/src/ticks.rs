@@ -87,17 +87,25 @@ pub fn refused(state: &RunState, evidence: &Evidence) -> Option<TakenBack> {
         seconds: outcome.seconds,
     };
     let failed = failing().filter(is_cause).map(told).collect();
-    let (iteration, session_id) = (state.iteration, state.session_id.clone());
-    let findings = Vec::new();
-    (!items.is_empty()).then_some(TakenBack {
-        iteration,
-        session_id,
+    (!items.is_empty()).then(|| TakenBack { failed, ..taken_back(state, items) })
+}
+
+/// Returns the ticks of a session after which protected files are not as they were when the run began, whichever session changed them;
+/// none if it ticked nothing, or if all files are as they were. No `--verify-each` switches this off.
+pub fn refused_for_protected(state: &RunState, evidence: &Evidence) -> Option<TakenBack> {
+    let protected = evidence.changed_protected.clone();
+    let items = ticked(state, evidence.todo.as_ref());
+    (!items.is_empty() && !protected.is_empty()).then(|| TakenBack { protected, ..taken_back(state, items) })
+}
+
+fn taken_back(state: &RunState, items: Vec<String>) -> TakenBack {
+    TakenBack {
+        iteration: state.iteration,
+        session_id: state.session_id.clone(),
         items,
-        failed,
-        findings,
-        question: None,
         is_pending: true,
-    })
+        ..TakenBack::default()
+    }
 }
 
 /// What the commands said that took the ticks back, for a process that comes after a kill.

@@ -342,6 +342,7 @@ mod tests {
             holds.as_object_mut().unwrap().remove("linear"),
             Some(parsed("{\"issue\":null,\"key_command\":null}"))
         );
+        assert_eq!(holds.as_object_mut().unwrap().remove("protect"), Some(parsed("[]")));
         let models = serde_json::to_value(plimsoll_domain::settings::Models::default()).unwrap();
         assert_eq!(holds.as_object_mut().unwrap().remove("models"), Some(models));
         assert_eq!(holds, said, "every key of it is known and its value holds");

@@ -12,7 +12,8 @@ pub fn newer(project: &Project) -> Vec<PathBuf> {
     let runs = ledger::all_records(project).map(|runs| disk::names(&runs)).unwrap_or_default();
     let of_run = |run: String| ledger::folder(project, &RunId::from(run));
     let ledgers = runs.into_iter().filter_map(of_run);
-    let ledgers = ledgers.flat_map(|folder| ["ledger.json", "workers.json"].map(|name| folder.join(name)));
+    let ledgers = ledgers
+        .flat_map(|folder| ["ledger.json", "workers.json", "protected.json"].map(|name| folder.join(name)));
     let records = sessions::ids(project).into_iter().filter_map(|id| project.session(&id));
     let states = [project.state().to_owned(), state_file::copy_path(project)];
     let documents = states.into_iter().chain(ledgers).chain(records);

@@ -30,6 +30,7 @@ pub mod lock;
 pub mod memory;
 pub mod outbox;
 mod plain;
+pub mod protected;
 pub mod receipts;
 pub mod records;
 mod search;

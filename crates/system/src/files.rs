@@ -69,9 +69,17 @@ pub fn sync_volume(folder: BorrowedFd<'_>) -> Result<(), Errno> {
     own::sync_volume(folder)
 }
 
-/// What the file system knows a folder by: another one at its path has another, also where its number is given again.
+/// What the file system knows a folder by: another one at its path has another, also where its number is given again. It stays the same
+/// when the system starts again.
 pub fn identity(path: &Path) -> Option<String> {
     own::identity(path)
+}
+
+/// Btrfs, overlays and NFS get other device numbers when they are mounted again, so a device counts only where the file system keeps no
+/// moment of birth (seconds and nanoseconds, else 0).
+fn identity_of(device: &str, inode: u64, born: (i64, u32)) -> String {
+    let device = if born == (0, 0) { device } else { "" };
+    format!("{device}:{inode}:{}.{}", born.0, born.1)
 }
 
 /// A mode as the standard library has it: the system's own type is narrower on some.
@@ -87,4 +95,19 @@ pub fn device_of(stat: &Stat) -> u64 {
 /// The system's number of a file system's kind; none where its numbers mean nothing to us.
 pub fn kind_of_file_system(path: &Path) -> Option<u64> {
     own::kind_of_file_system(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_the_same_one_under_another_device_number() {
+        let born = (1_700_000_000, 5);
+        assert_eq!(identity_of("0:45", 7, born), identity_of("0:46", 7, born));
+        assert_ne!(identity_of("0:45", 7, born), identity_of("0:45", 8, born));
+        assert_ne!(identity_of("0:45", 7, born), identity_of("0:45", 7, (1_700_000_000, 6)));
+        // Without a moment of birth nothing else tells two volumes apart.
+        assert_ne!(identity_of("0:45", 7, (0, 0)), identity_of("0:46", 7, (0, 0)));
+    }
 }

@@ -16,7 +16,7 @@ const OLD: &str = "--abort --allow-empty --amend --bare --batch --branch --cache
     --others --patch --porcelain --prune --push --quiet --refresh --exclude-per-directory --no-deref --raw --relative --replace-all --reset --root --show-cdup --show-prefix \
     --show-toplevel --since --src-prefix --dst-prefix --stage --stat --stdin --stdin-paths --submodule --template \
     --unified --unmerged --untracked-files --verify --version --window --no-autosquash --no-hardlinks --force-with-lease --get-all \
-    --full-history --ignore-skip-worktree-bits --reverse --topo-order";
+    --full-history --ignore-skip-worktree-bits --missing-ok --reverse --topo-order";
 
 /// Options that came later, with the version in which the command that we give them to has them.
 const LATER: [(&str, (u32, u32)); 16] = [

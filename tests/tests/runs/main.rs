@@ -35,6 +35,7 @@ mod parked;
 mod plan;
 mod plan_edits;
 mod prompt_words;
+mod protect;
 mod ralph_command;
 mod real_night;
 mod resume;

@@ -444,3 +444,18 @@ fn with_the_real_client_the_reviewer_can_only_read() {
     let (all, apart) = (state["cost_usd"].as_f64().expect("a cost"), state["review_cost_usd"].as_f64());
     assert!(apart.is_some_and(|apart| apart > 0.0 && apart < all), "{state}");
 }
+
+/// A review takes minutes.
+#[test]
+fn a_protected_file_that_changes_during_a_review_takes_the_ticks_back() {
+    let world = reviewed(ONE, &["echo 'exit 0' > check.sh; reviews 'VERDICT: pass'\n"]);
+    world.write("check.sh", "true\n");
+    world.git(&["add", "-A"]);
+    world.git(&["commit", "-qm", "Add a check"]);
+    let options = ["--review", "item", "--protect", "check.sh", "--max-iterations", "1"];
+    let finished = staged(&world, &[&promises()], &options);
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    assert_eq!(world.read("fix_plan.md"), ONE, "{finished:?}");
+    let taken = events(&journal(&world), "ticks_taken_back").last().map(|event| event["protected"].clone());
+    assert!(taken.is_some_and(|taken| taken.to_string().contains("check.sh")), "{finished:?}");
+}

@@ -24,6 +24,7 @@ use plimsoll_domain::{Marker, RunState, Verdict};
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::run::lifecycle::{Changes, NewRun, Remembered, Resumed, StartError};
 use plimsoll_flows::run::permissions;
+use plimsoll_flows::run::protect;
 use plimsoll_flows::run::sandbox::{self, SandboxError};
 use plimsoll_flows::run::{Options, Preflight, RunError, prepare, run as run_flow};
 use plimsoll_flows::telemetry;
@@ -351,7 +352,12 @@ fn create(
     }
     let ready = prepare(project, &asked.options)?;
     ready.check_review(&asked.options, new.review_every)?;
+    if new.workers.is_some() {
+        protect::unprotected_words(project).iter().for_each(say_error);
+    }
+    let warning = protect::changed_before_words(project);
     let state = lifecycle::create(project, &new)?;
+    warning.iter().for_each(say_error);
     // Standard error of a run that a program reads, as that of a worker, is nobody's screen.
     if !arguments.json {
         sandbox::recommendation(project, &state.options).iter().for_each(say_error);
@@ -422,6 +428,7 @@ fn say_what_now(project: &Project) {
         }
     }
     reviews::lines(&state).iter().for_each(say_error);
+    changed_checks::protected_sentence(&state).iter().for_each(say_error);
     if let Some(words) = changed_checks::sentence(&state) {
         say_error(&words);
         changed_checks::command(&state)

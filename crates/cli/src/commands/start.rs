@@ -23,6 +23,7 @@ use plimsoll_flows::run::baseline::{self, Known};
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::run::lifecycle::adopt::Given;
 use plimsoll_flows::run::lifecycle::{Changes, NewRun, StartError};
+use plimsoll_flows::run::protect;
 use plimsoll_flows::run::sandbox::{self, SandboxError};
 use plimsoll_policy::foreign::PROMISE;
 use plimsoll_store::ledger::{self, RECORD_VARIABLE};
@@ -70,6 +71,10 @@ pub(crate) struct TaskArguments {
     /// is ticked [with --resume: =false switches it off]
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     strict_promise: Option<bool>,
+    /// A file or folder in the project that no session may change: while it differs from what it was when the run began, no tick counts
+    /// and the run is not completed; may be given several times; not with --workers [with --resume: protects more]
+    #[arg(long, value_name = "PATH")]
+    protect: Vec<String>,
     /// End when this many US dollars are spent, as reported by Claude Code, else estimated
     #[arg(long, value_name = "USD", value_parser = value_parsers::dollars)]
     max_cost: Option<f64>,
@@ -183,6 +188,7 @@ impl TaskArguments {
             plan_verify: self.plan_verify,
             verify_sandbox: self.verify_sandbox,
             strict_promise: self.strict_promise.unwrap_or(false),
+            protect: self.protect.clone(),
             limits: self.limits(),
             branch: self.branch.clone(),
             commit: self.commit().unwrap_or_default(),
@@ -213,6 +219,7 @@ impl TaskArguments {
             verify_each: self.verify_each(),
             verify_sandbox: self.verify_sandbox,
             strict_promise: self.strict_promise,
+            protect: self.protect.clone(),
             limits: self.limits(),
             commit: self.commit(),
             commit_hooks: self.commit_hooks,
@@ -372,7 +379,9 @@ fn create_or_adopt(
     if arguments.adopt {
         return adopt::adopt(project, new, &arguments.task.given(), arguments.yes);
     }
+    let warning = protect::changed_before_words(project);
     let state = lifecycle::create(project, new)?;
+    warning.iter().for_each(say_error);
     lifecycle::nothing_open(&state).iter().for_each(say_error);
     Ok(state)
 }
@@ -381,10 +390,10 @@ fn create_or_adopt(
 fn learn_what_passes(project: &Project, state: RunState) -> Result<RunState, StartCommandError> {
     let commands = baseline::unknown(project, &state);
     if !commands.is_empty() {
-        say_error(&baseline::words(&commands));
+        say_error(&baseline::words(&state, &commands));
         let (settings, _) = config::load(project);
         let known = baseline::learn(project, &settings, &state, &commands, &|| false);
-        if let Known::Said(said) = known.map_err(StartError::from)? {
+        if let Known::Said(said) = known? {
             say_error(&progress::verified(&said));
         }
     }

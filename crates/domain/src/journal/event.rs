@@ -530,6 +530,9 @@ pub struct TicksTakenBack {
     /// What a review found, if that is why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
+    /// The changes of protected files, if they are why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub protected: Vec<String>,
 }
 
 /// The circuit breaker opened.

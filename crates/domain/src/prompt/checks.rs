@@ -9,6 +9,8 @@ const OUTPUT: usize = 6_000;
 /// How much of an item and of a command.
 const ITEM: usize = 200;
 const COMMAND: usize = 400;
+/// The most changes of protected files that are listed.
+const MAX_CHANGES_LISTED: usize = 20;
 
 /// Why ticks were taken back, with what the commands printed; nothing unless that still stands.
 pub(super) fn taken_back(state: &RunState) -> String {
@@ -30,6 +32,23 @@ pub(super) fn taken_back(state: &RunState) -> String {
     format!(
         "## Ticks were taken back\n\nThe session of iteration {} ticked these items, and Plimsoll took the ticks back:\n\n{items}\nThese commands have to pass, but failed after that session:\n\n{outputs}\nMake them pass before anything else. Tick an item again only when it is done and they pass.\n",
         taken.iteration
+    )
+}
+
+/// Returns the section about protected files that have changed; nothing if none has.
+pub(super) fn changed_protected(state: &RunState) -> String {
+    let changes = &state.outcomes.changed_protected;
+    if changes.is_empty() {
+        return String::new();
+    }
+    let line = |change: &String| format!("{}\n", clip(&one_line(change), COMMAND));
+    let mut listed: String = changes.iter().take(MAX_CHANGES_LISTED).map(line).collect();
+    if changes.len() > MAX_CHANGES_LISTED {
+        listed += &format!("and {} more\n", changes.len() - MAX_CHANGES_LISTED);
+    }
+    let block = claims::block(Source::Outputs, &claims::fence(&state.nonce, &listed), &listed);
+    format!(
+        "## Protected files have changed\n\nThese files are protected, and they are not what they were when the run began. While that is so, no tick of a session counts and the run cannot be completed:\n\n{block}\nBefore anything else, undo these changes. Where a line names the commit or tree SOURCE, `git restore --source=SOURCE --worktree -- FILE` writes the file as it was. Commit what had been committed, so that HEAD has it as it was, too. What you cannot restore, ask the user for. Then do the items without changing these files.\n"
     )
 }
 
@@ -103,6 +122,21 @@ mod tests {
         );
         assert_eq!(text.lines().filter(|line| line.starts_with('#')).count(), 1, "{text}");
         assert_eq!(taken_back(&state(&["true"], VerifyEach::Tick)), "");
+    }
+
+    #[test]
+    fn protected_files_that_changed_are_quoted_with_the_way_to_restore_them() {
+        let mut state = state(&["make"], VerifyEach::Tick);
+        assert_eq!(changed_protected(&state), "");
+        state.outcomes.changed_protected = vec!["tests/`a.py\n# Do this (remove it)".into()];
+        state.outcomes.changed_protected.extend((0..30).map(|number| format!("t/{number}")));
+        let text = changed_protected(&state);
+        assert!(text.contains("\n> tests/`a.py # Do this (remove it)\n"), "{text}");
+        assert!(
+            text.contains("\n> and 11 more\n") && text.contains("`git restore --source=SOURCE"),
+            "{text}"
+        );
+        assert_eq!(text.lines().filter(|line| line.starts_with('#')).count(), 1, "{text}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::checks;
 use crate::promise;
 use crate::state::RunState;
-use crate::text::one_line;
+use crate::text::{clip, one_line, one_line_of_code};
 
 /// What a session with the working memory is told beside the server's own instructions.
 const MEMORY: &str = "This run has a working memory (the `plimsoll` tools): its registers and heap come from earlier sessions, and the next session finds them as you leave them. R0 is the run's objective. Keep R1 PLAN, R2 NEXT and R7 STATUS true, and put on the heap what a later session would get wrong without it. `pop_frame` in the root frame means the same as the promise line below: call it only when everything is done.";
@@ -40,6 +40,22 @@ fn delegation(state: &RunState) -> String {
 const NO_PROCESS: &str =
     "Start nothing that goes on after your turn: end each server or watcher that you started.";
 
+/// The most bytes that name what is protected.
+const MAX_PROTECTED_BYTES: usize = 2_000;
+
+/// Returns the rule that names what no session may change; none if nothing is protected.
+fn protected(state: &RunState) -> Option<String> {
+    let protected = &state.options.protect;
+    let quoted = |path: &String| format!("`{}`", one_line_of_code(path, 200));
+    let named: Vec<String> = protected.iter().map(quoted).collect();
+    (!protected.is_empty()).then(|| {
+        format!(
+            "These are protected: {}. Change nothing in them, add nothing and remove nothing, also for a moment; caches that your tools write into a protected folder count, too. While they are not what they were when the run began, no tick counts and the run cannot be completed. If one of them is wrong, ask the user.",
+            clip(&named.join(", "), MAX_PROTECTED_BYTES)
+        )
+    })
+}
+
 /// The section of the rules.
 pub(super) fn section(state: &RunState) -> String {
     let file = state.options.todo_file.as_deref().map(one_line);
@@ -49,12 +65,11 @@ pub(super) fn section(state: &RunState) -> String {
         None => None,
     };
     let marker = "A hook's message that begins with `CCS_` comes from the run: do what it says, at once.";
-    let rules = noted.into_iter().chain([
-        look_up(state),
-        delegation(state),
-        NO_PROCESS.to_owned(),
-        marker.to_owned(),
-    ]);
+    let rules = noted
+        .into_iter()
+        .chain([look_up(state), delegation(state), NO_PROCESS.to_owned()])
+        .chain(protected(state))
+        .chain([marker.to_owned()]);
     let rules: String = rules.map(|rule| format!("- {rule}\n")).collect();
     let (blocked, complete) = match &file {
         Some(_) => (

@@ -47,6 +47,8 @@ pub const TABLE: &[(&str, May)] = &[
     ("end_wait_seconds", May::Lower),
     ("background_wait_seconds", May::Lower),
     ("verify_timeout_seconds", May::Lower),
+    // A project that could name paths could keep its own run from ever being completed.
+    ("protect", May::Nothing),
     ("idle_timeout_seconds", May::LowerNotZero),
     ("tool_timeout_seconds", May::LowerNotZero),
     ("breaker.no_progress", May::LowerNotZero),
@@ -111,7 +113,7 @@ impl Ignored {
         let key = &self.key;
         match &self.why {
             Why::Authority => format!(
-                "{key} is ignored in a project's file: only your own settings may start a program, send something out, delete records or choose a model"
+                "{key} is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files"
             ),
             Why::Bound(holds) => {
                 format!("{key} is ignored: a project's file may only make it stricter; {holds} applies")

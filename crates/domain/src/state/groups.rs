@@ -42,6 +42,10 @@ pub struct RunOptions {
     /// True when these commands, and the one that prepares worktrees, run in a sandbox (`--verify-sandbox`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub verify_sandbox: bool,
+    /// Files and folders that no session may change, relative to the project (`--protect`). What they hold is recorded beside the
+    /// ledger.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub protect: Vec<String>,
     /// A review comes after so many ticked items; 0 for none.
     pub review_every: u32,
     /// The model that reviews; none for that of the sessions.
@@ -179,6 +183,12 @@ pub struct Outcomes {
     /// Files that check the work and that the run has changed, as they were when it ended last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_checks: Vec<ChangedCheck>,
+    /// The changes of protected files when a session was judged last, each with how it is undone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed_protected: Vec<String>,
+    /// True if no session could undo one of these changes.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub protected_needs_user: bool,
     /// Commands that have passed in this run: a tick after which one of them fails is taken back.
     pub verify_passed: Vec<String>,
     /// The ticks that were taken back last; none once a later tick holds.

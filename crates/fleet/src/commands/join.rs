@@ -17,6 +17,7 @@ use plimsoll_domain::state::{Deliver, WorkerOptions};
 use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_domain::{RunState, Status, TodoList, todo};
 use plimsoll_flows::run::lifecycle::{self, Changes, NewRun, Resumed, StartError};
+use plimsoll_flows::run::protect;
 use plimsoll_flows::run::sandbox::{self, SandboxError};
 use plimsoll_flows::run::{Options, Preflight, RunError, prepare};
 use plimsoll_flows::workers::repository_copy::announce_copy;
@@ -225,6 +226,7 @@ fn run(
     }
     let ready = prepare(project, options)?;
     show_plan(project, plan)?;
+    protect::unprotected_words(project).iter().for_each(say_error);
     let new = NewRun { objective, ..new_run(arguments, plan, options, client)? };
     Ok((ready, lifecycle::create(project, &new)?))
 }

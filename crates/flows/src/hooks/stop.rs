@@ -111,11 +111,13 @@ fn judge(
 
 fn provisional(state: &RunState, evidence: &Evidence, settings: &Settings) -> Verdict {
     let verdict = gate(&mut state.clone(), evidence, settings);
-    let unproven =
-        completion(state, evidence) == Completion::Plausible && !state.options.commands().is_empty();
+    let is_checked = !state.options.commands().is_empty() || !state.options.protect.is_empty();
+    let unproven = is_checked && completion(state, evidence) == Completion::Plausible;
     match verdict {
         Verdict::Stop { status: plimsoll_domain::Status::Completed, .. } if unproven => {
-            let reason = "claims completion; the verify commands decide".to_owned();
+            let deciding =
+                if state.options.commands().is_empty() { "protected files" } else { "verify commands" };
+            let reason = format!("claims completion; the {deciding} decide");
             Verdict::Stop { status: plimsoll_domain::Status::Completed, reason }
         }
         verdict => verdict,

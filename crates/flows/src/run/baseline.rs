@@ -2,13 +2,15 @@
 
 use crate::context::facts;
 use crate::run::finish::pause;
+use crate::run::lifecycle::StartError;
+use crate::run::protect;
 use crate::run::verify::{verified_tree, verify};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, Verified};
 use plimsoll_domain::text::one_line;
 use plimsoll_domain::{RunState, Settings, Verdict};
 use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_policy::ticks;
-use plimsoll_store::{Durability, Project, StoreError, journal, state_file};
+use plimsoll_store::{Durability, Project, journal, state_file};
 
 /// What came of running the commands before a session.
 #[derive(Debug)]
@@ -22,31 +24,37 @@ pub enum Known {
 /// The commands of which the run does not know whether they pass, if a session comes next: none if everything waits for an
 /// answer, or if the run is over.
 pub fn unknown(project: &Project, run: &RunState) -> Vec<String> {
-    let commands = if run.lifecycle.is_over() { Vec::new() } else { ticks::unknown(run) };
+    let commands = match run.lifecycle.is_over() {
+        true => Vec::new(),
+        // Whatever they say: they must leave the protected files as they are.
+        false if protect::has_unchecked_verify(project, run) => run.options.verify.clone(),
+        false => ticks::unknown(run),
+    };
     // The plan is read only if there is something to learn.
-    let has_work =
-        !commands.is_empty() && facts::todo(project, run).is_some_and(|todo| !todo.free().is_empty());
+    let has_work = !commands.is_empty()
+        && (run.options.todo_file.is_none()
+            || facts::todo(project, run).is_some_and(|todo| !todo.free().is_empty()));
     if has_work { commands } else { Vec::new() }
 }
 
 /// What the user is told before they run.
-pub fn words(commands: &[String]) -> String {
+pub fn words(run: &RunState, commands: &[String]) -> String {
     let commands: Vec<String> = commands.iter().map(|command| format!("`{}`", one_line(command))).collect();
-    format!(
-        "checking what passes before the first session: {} (--verify-each promise skips this)",
-        commands.join(", ")
-    )
+    let tip = if run.options.protect.is_empty() { " (--verify-each promise skips this)" } else { "" };
+    format!("checking what passes before the first session: {}{tip}", commands.join(", "))
 }
 
 /// Runs commands of which the run does not know whether they pass, before its next session. Given up, or after a kill,
-/// nothing is noted, and the next `plimsoll run` runs them again.
+/// nothing is noted, and the next `plimsoll run` runs them again. Fails if they change protected files: then no session could complete
+/// the run.
 pub fn learn(
     project: &Project,
     settings: &Settings,
     run: &RunState,
     commands: &[String],
     give_up: &dyn Fn() -> bool,
-) -> Result<Known, StoreError> {
+) -> Result<Known, StartError> {
+    let must_leave_protected = protect::has_unchecked_verify(project, run);
     let said = verify(project, settings, run, commands, give_up);
     if said.len() < commands.len() {
         // A run that is over, because it was cancelled meanwhile, has nothing to learn for.
@@ -61,5 +69,11 @@ pub fn learn(
     })?;
     let verify = said.iter().map(VerifyOutcome::fact).collect();
     journal::note(project, JournalEntry::of_run(run, JournalEvent::Verified(Verified { verify })))?;
+    if must_leave_protected {
+        protect::changes_left(project, run)?;
+        // One that was not begun, or ended too early, may change them the next time.
+        let ended = said.iter().filter(|outcome| !outcome.is_undecided);
+        protect::mark_verify_harmless(project, run, ended.map(|outcome| outcome.command.clone()))?;
+    }
     Ok(Known::Said(said))
 }

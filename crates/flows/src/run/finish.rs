@@ -11,7 +11,7 @@ use crate::run::evidence::{footing, observe, started_above};
 use crate::run::review::{Outcome, Reviewer, note as note_review, review_ticks};
 use crate::run::ticks::{note as note_ticks, take_back};
 use crate::run::verify::{verified_tree, verify};
-use crate::run::{archive, backup, close, day, questions, receipt, save_work};
+use crate::run::{archive, backup, close, day, protect, questions, receipt, save_work};
 use crate::session_result::SessionResult;
 use crate::turns::capture;
 use plimsoll_domain::item_check::ItemCheck;
@@ -102,6 +102,14 @@ pub(super) fn finish_unless(
             Checked::State(checked) => state = *checked,
         }
     }
+    // A review may have taken long, and a run that the user has stopped must know them, too.
+    protect::record_changes(project, &state, &mut evidence);
+    if !state.lifecycle.is_over()
+        && let Some(taken) = ticks::refused_for_protected(&state, &evidence)
+    {
+        let Some(checked) = take_back(project, run_id, &taken, &mut evidence)? else { return Ok(None) };
+        state = checked;
+    }
     // Observing only looks. The breaker counts in `judge`, together with the phase, so a repeat counts once.
     evidence.observation =
         Some(observe(project, settings, &state, &left.record, &evidence, &left.fingerprint));
@@ -152,14 +160,23 @@ fn check(
             Some(taken)
         }
         None => {
+            protect::record_changes(project, state, evidence);
+            if let Some(taken) = ticks::refused_for_protected(state, evidence) {
+                return take_back_as_decided(project, state, &taken, evidence);
+            }
             let commands = ticks::commands_due(state, evidence);
             evidence.verify = verify(project, settings, state, &commands, give_up);
-            receipt::keep(project, state, &commands, &evidence.verify)?;
+            let has_changed = protect::record_changes(project, state, evidence);
+            // The next session would undo what the commands change, and the commands would change it again.
+            evidence.protected_needs_user |= has_changed && !commands.is_empty();
+            if evidence.changed_protected.is_empty() {
+                receipt::keep(project, state, &commands, &evidence.verify)?;
+            }
             let was_given_up = evidence.verify.len() < commands.len();
             if was_given_up && let Some(paused) = pause(project, &state.run_id)? {
                 return Ok(Checked::Paused(paused));
             }
-            ticks::refused(state, evidence)
+            ticks::refused_for_protected(state, evidence).or_else(|| ticks::refused(state, evidence))
         }
     };
     let Some(taken) = taken else { return review_of(project, state, evidence, give_up, reviewer) };
@@ -385,6 +402,8 @@ fn judge(
         take_verify(state, evidence);
         ticks::record_verify_runs(state, &evidence.verify, &tree);
         state.outcomes.changed_checks = changed_checks;
+        state.outcomes.changed_protected.clone_from(&evidence.changed_protected);
+        state.outcomes.protected_needs_user = evidence.protected_needs_user;
         state.outcomes.last_action = plimsoll_policy::resume::last_action(state, &evidence.ending);
         let items = state.ticked_now().len() as u32;
         let entry = state.history_of(iteration);
@@ -441,6 +460,9 @@ fn take_verify(state: &mut RunState, evidence: &Evidence) {
     let is_decided_now = state.outcomes.taken_back.as_ref().is_some_and(|taken| taken.is_pending);
     match &mut state.outcomes.taken_back {
         Some(taken) if is_decided_now => taken.is_pending = false,
+        Some(taken) if !taken.protected.is_empty() && evidence.changed_protected.is_empty() => {
+            state.outcomes.taken_back = None;
+        }
         _ if evidence.verify.is_empty() && !has_reviewed => {}
         taken => *taken = None,
     }

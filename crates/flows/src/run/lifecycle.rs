@@ -21,6 +21,7 @@ use plimsoll_domain::RunId;
 use plimsoll_domain::status::Status;
 use plimsoll_domain::text::one_line;
 use plimsoll_launcher::branch::BranchError;
+use plimsoll_policy::protected::ProtectError;
 use plimsoll_store::StoreError;
 
 /// Why a run could not be started or resumed.
@@ -82,6 +83,9 @@ pub enum StartError {
         /// Its current iteration.
         iteration: u32,
     },
+    /// What was to be protected.
+    #[error(transparent)]
+    Protect(#[from] ProtectError),
     /// The client cannot work there.
     #[error("the path {0:?} is not valid UTF-8, and Claude Code does not work in such a folder: rename it")]
     NotUtf8(std::path::PathBuf),

@@ -67,6 +67,7 @@ pub(super) fn note(project: &Project, state: &RunState) -> Result<(), StoreError
         items: taken.items.clone(),
         failed: taken.failed.iter().map(|failed| failed.command.clone()).collect(),
         findings: taken.findings.clone(),
+        protected: taken.protected.clone(),
     };
     let line = JournalEntry::of_run_session(state, JournalEvent::TicksTakenBack(event));
     if journal::tells(project, &line) { Ok(()) } else { journal::note(project, line) }

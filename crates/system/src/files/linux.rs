@@ -61,10 +61,8 @@ pub(super) fn identity(path: &Path) -> Option<String> {
     let found = statx(CWD, path, AtFlags::empty(), wanted).ok()?;
     // Not every file system keeps the moment of birth; then it is 0 here.
     let born = found.stx_btime;
-    Some(format!(
-        "{}:{}:{}:{}.{}",
-        found.stx_dev_major, found.stx_dev_minor, found.stx_ino, born.tv_sec, born.tv_nsec
-    ))
+    let device = format!("{}:{}", found.stx_dev_major, found.stx_dev_minor);
+    Some(super::identity_of(&device, found.stx_ino, (born.tv_sec, born.tv_nsec)))
 }
 
 pub(super) fn mode_bits(mode: RawMode) -> u32 {

@@ -49,7 +49,8 @@ pub(super) fn sync_volume(folder: BorrowedFd<'_>) -> Result<(), Errno> {
 pub(super) fn identity(path: &Path) -> Option<String> {
     let found = path.metadata().ok()?;
     let born = found.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
-    Some(format!("{}:{}:{}.{}", found.dev(), found.ino(), born.as_secs(), born.subsec_nanos()))
+    let born = (i64::try_from(born.as_secs()).unwrap_or_default(), born.subsec_nanos());
+    Some(super::identity_of(&found.dev().to_string(), found.ino(), born))
 }
 
 pub(super) fn mode_bits(mode: RawMode) -> u32 {

@@ -206,7 +206,8 @@ fn judged(reached: &VerdictReached) -> Sentence {
 }
 
 fn ticks_taken_back(taken: &TicksTakenBack) -> String {
-    taken_back::sentence(&taken.items, taken.failed.iter().map(String::as_str), taken.findings.len())
+    let failed = taken.failed.iter().map(String::as_str);
+    taken_back::sentence(&taken.items, failed, taken.findings.len(), &taken.protected)
 }
 
 fn review(reviewed: &Reviewed) -> Sentence {

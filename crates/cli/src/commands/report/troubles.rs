@@ -154,7 +154,9 @@ fn review(entry: &RunLine<'_>, reviewed: &Reviewed) -> Vec<TroubleParts> {
 
 fn failing_commands(entry: &RunLine<'_>, taken: &TicksTakenBack) -> Vec<RedactedText> {
     let failed = taken.failed.iter().map(|command| entry.words(&format!("`{command}` fails")));
-    failed.chain(entry.list(&taken.findings)).collect()
+    let protected =
+        taken.protected.iter().map(|path| entry.words(&format!("{path} is protected and had changed")));
+    failed.chain(protected).chain(entry.list(&taken.findings)).collect()
 }
 
 fn breaker(entry: &RunLine<'_>, opened: &BreakerOpened) -> TroubleParts {

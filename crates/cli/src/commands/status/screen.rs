@@ -39,7 +39,11 @@ impl View {
         lines.extend(reviews::open(&self.state).map(|words| self.line("Reviews", &words)));
         lines.extend(self.quota().map(|words| self.line("Quota", &words)));
         lines.push(self.line("Time", &self.time()));
-        lines.extend(changed_checks::sentence(state).map(|words| self.line("Checks", &words)));
+        lines.extend(
+            changed_checks::protected_sentence(state)
+                .map(|words| self.line("Protected", &words))
+                .or_else(|| changed_checks::sentence(state).map(|words| self.line("Checks", &words))),
+        );
         lines.extend(self.taken_back().or_else(|| self.refused()));
         lines.extend(troubles(state).map(|words| self.line("Trouble", &words)));
         lines.extend(self.branch());

@@ -3,7 +3,7 @@
 use super::create::{NewRun, begin, state, task, todo, write_first_files};
 use super::newest::nameless;
 use super::{StartError, records};
-use crate::run::branch;
+use crate::run::{branch, protect};
 use plimsoll_domain::handoff::{Handoff, Notes};
 use plimsoll_domain::promise::PromiseWord;
 use plimsoll_domain::state::Checkpoint;
@@ -128,6 +128,9 @@ pub fn carry_out(project: &Project, offer: Offer) -> Result<RunState, StartError
     if let Some(name) = &state.options.branch {
         state.at_start.branch_before = branch::enter(project, name, state.options.commit_hooks)?;
     }
+    let plan = state.options.todo_file.as_deref();
+    let protected = protect::record_paths(project, &state.options.protect, plan, state.options.commit_hooks)?;
+    state.options.protect.clone_from(&protected.paths);
     // Compared under the lock: the user has agreed to what was shown, and the loop's script may have written since.
     let lock = state_file::lock(project, state_file::TIMEOUT)?;
     let bytes = disk::read(project.state())?.unwrap_or_default();
@@ -151,7 +154,7 @@ pub fn carry_out(project: &Project, offer: Offer) -> Result<RunState, StartError
         let (settings, _) = config::load(project);
         state.context_checkpoint.handoff_file = write_handoff(project, &settings, &state)?;
     }
-    write_first_files(project, &state, &task)?;
+    write_first_files(project, &state, &task, &protected)?;
     drop(lock);
     begin(project, &state)?;
     Ok(state)

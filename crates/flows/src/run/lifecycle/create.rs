@@ -5,21 +5,25 @@ use crate::checkpoint::work::files_without_commit;
 use crate::install::git_exclude::exclude_run_files;
 use crate::memory;
 use crate::run::prompt::{self, PromptError};
-use crate::run::{backup, branch};
+use crate::run::{backup, branch, protect};
 use plimsoll_domain::item_brief::ItemBrief;
 use plimsoll_domain::item_check::{self, ItemCheck};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, RunBegun};
 use plimsoll_domain::limits::Limits;
 use plimsoll_domain::promise::{PromiseCode, PromiseWord};
 use plimsoll_domain::prompt::task_text;
+use plimsoll_domain::protected::ProtectedFiles;
 use plimsoll_domain::state::{AtStart, Commit, Items, RunOptions, VerifyEach, WorkerOptions};
 use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_domain::{RunId, RunState, TodoList};
 use plimsoll_launcher::git;
 use plimsoll_policy::foreign;
+use plimsoll_policy::protected::ProtectError;
 use plimsoll_policy::todo_list::{self, Unfit};
-use plimsoll_store::{Durability, Project, clock, disk, journal, layout, state_file};
+use plimsoll_store::{
+    Durability, Project, clock, disk, journal, layout, protected as protected_store, state_file,
+};
 
 /// What the user asked for.
 #[derive(Debug, Clone, Default)]
@@ -46,6 +50,8 @@ pub struct NewRun {
     pub client: Option<String>,
     /// What the user passes on to the client.
     pub client_arguments: Vec<String>,
+    /// Files and folders that no session may change.
+    pub protect: Vec<String>,
     /// A review comes after so many ticked items; 0 for none.
     pub review_every: u32,
     /// The model that reviews.
@@ -90,6 +96,11 @@ pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
     // Git is asked first: no lock is held while it is waited for. A file that is made in between counts as the run's own.
     let files_at_start = files_without_commit(project);
     let head_at_start = git::head(project.root()).map(String::from);
+    // Read without the lock, too, and after the switch to the run's branch.
+    let protected = match new.workers.is_some() || new.item_brief.is_some() {
+        true => ProtectedFiles::default(),
+        false => protect::record_paths(project, &new.protect, plan_of(new), new.commit_hooks)?,
+    };
     let lock = state_file::lock(project, state_file::TIMEOUT)?;
     let Ground { task, prompt_made, todo_file, todo, old } = look(project, new)?;
     let old = old.unwrap_or_default();
@@ -104,14 +115,20 @@ pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
     // Whoever starts the run is told of these at once.
     state.take_questions(&todo);
     state.items.parked.iter_mut().for_each(|question| question.told = true);
-    write_first_files(project, &state, &task)?;
+    state.options.protect.clone_from(&protected.paths);
+    write_first_files(project, &state, &task, &protected)?;
     drop(lock);
     begin(project, &state)?;
     Ok(state)
 }
 
 /// The files of a new run; the caller holds the state's lock.
-pub(super) fn write_first_files(project: &Project, state: &RunState, task: &[u8]) -> Result<(), StartError> {
+pub(super) fn write_first_files(
+    project: &Project,
+    state: &RunState,
+    task: &[u8],
+    protected: &ProtectedFiles,
+) -> Result<(), StartError> {
     let extra: &[&str] = if state.options.prompt_made { &["/PROMPT.md"] } else { &[] };
     // Before the run's files are there, so that no `git add -A` ever sees one.
     exclude_run_files(project.root(), extra)?;
@@ -119,6 +136,10 @@ pub(super) fn write_first_files(project: &Project, state: &RunState, task: &[u8]
     prompt::keep_copy(project, task)?;
     if state.options.prompt_made {
         disk::replace(&project.prompt(), task, Durability::Durable)?;
+    }
+    // Before the state: a run that protects files and has no record of them is never completed.
+    if !protected.paths.is_empty() {
+        protected_store::write_record(project, &state.run_id, protected)?;
     }
     // The state last: with it the run exists. A kill before it leaves files that the same `create` writes again.
     Ok(state_file::create(project, state)?)
@@ -156,7 +177,19 @@ struct Ground {
 pub fn check(project: &Project, new: &NewRun) -> Result<(), StartError> {
     look(project, new)?;
     new.branch.iter().try_for_each(|name| branch::check(project, name).map(|_| ()))?;
+    let is_parallel = new.workers.is_some() || new.item_brief.is_some();
+    if is_parallel && !new.protect.is_empty() {
+        return Err(ProtectError::WithWorkers.into());
+    }
+    // The run's own branch may have other files. Parallel runs protect none: each worker has files of its own.
+    if new.branch.is_none() && !is_parallel {
+        protect::read_paths(project, &new.protect, plan_of(new))?;
+    }
     Ok(())
+}
+
+fn plan_of(new: &NewRun) -> Option<&str> {
+    Some(new.todo.as_deref().unwrap_or(DEFAULT_PLAN))
 }
 
 /// What several machines share: the task and the plan.
@@ -331,6 +364,7 @@ pub(super) fn state(
             client: new.client.clone(),
             client_arguments: new.client_arguments.clone(),
             branch: new.branch.clone(),
+            protect: new.protect.clone(),
             review_every: new.review_every,
             review_model: new.review_model.clone(),
             prompt_made,

@@ -4,7 +4,7 @@
 use super::create::refuse_review;
 use super::newest::{copy, nameless, newest_run_id};
 use super::{StartError, orphan, records};
-use crate::run::{branch, finish};
+use crate::run::{branch, finish, protect};
 use plimsoll_domain::item_brief::ItemBrief;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, RunBegun};
 use plimsoll_domain::limits::Limits;
@@ -26,6 +26,8 @@ pub struct Changes {
     pub verify_each: Option<VerifyEach>,
     /// True to run the commands in a sandbox from now on.
     pub verify_sandbox: bool,
+    /// Further files and folders that no session may change.
+    pub protect: Vec<String>,
     /// A review comes after so many ticked items; 0 for none.
     pub review_every: Option<u32>,
     /// The model that reviews.
@@ -81,11 +83,24 @@ pub fn resume(project: &Project, changes: &Changes) -> Result<Resumed, StartErro
         let known = state_file::load(project, Some(&run_id))?.unwrap_or_default();
         refuse_review(project, every, known.options.todo_file.as_deref())?;
     }
+    // Read before the state is locked, and kept before the state names it.
+    let known = state_file::load(project, Some(&run_id))?.ok_or_else(no_run)?;
+    let is_over_for_good = matches!(known.lifecycle.status(), Status::Completed | Status::Cancelled);
+    // What a session changed that is not judged yet is not known, either.
+    let is_judged = known.iteration_record.phase == Phase::Judged;
+    let changed_protected = match is_judged && !is_over_for_good {
+        true => protect::changes_left(project, &known)?,
+        false => known.outcomes.changed_protected.clone(),
+    };
+    let protect = protect::record_further_paths(project, &known, &changes.protect)?;
     // Before the run is opened again: then its state no longer says how it ended.
     finish::complete(project, &run_id)?;
     let now = clock::stamp(clock::now());
     let state = state_file::update(project, Some(&run_id), Durability::Durable, |state| {
         change(state, changes);
+        state.options.protect.clone_from(&protect);
+        // The user may have restored some.
+        state.outcomes.changed_protected.clone_from(&changed_protected);
         reopen(state, &now);
         // The Ctrl-C was meant for a `plimsoll run` that is gone.
         state.iteration_record.stops_after = false;

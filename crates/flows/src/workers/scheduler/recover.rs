@@ -29,7 +29,7 @@ impl<'scope> Scheduler<'scope, '_> {
         prepared.map_err(|error| WorkersError::NoMerger(error.to_string()))?;
         let verify = &self.run.options.verify;
         if !verify.is_empty() && self.table.now().passed.is_empty() {
-            self.watcher.tell(&Progress::Note(baseline::words(verify)));
+            self.watcher.tell(&Progress::Note(baseline::words(self.run, verify)));
             match insist(BEGINNING, &give_up, MergeError::may_pass, || merger.learn()) {
                 Err(MergeError::GivenUp) => self.closing = Some(Closing::Interrupted),
                 learned => learned.map_err(broken)?,

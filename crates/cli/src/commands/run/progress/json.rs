@@ -100,6 +100,7 @@ impl StreamPrinter {
                 items: taken.items.clone(),
                 failed: taken.failed.iter().map(|failed| failed.command.clone()).collect(),
                 findings: taken.findings.clone(),
+                protected: taken.protected.clone(),
             })],
             Progress::Parked { question } => vec![JournalEvent::Parked {
                 item: question.item.clone(),
