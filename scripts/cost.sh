@@ -233,8 +233,8 @@ while read -r program limit; do
   row "$program" "$(stat -c %s "$PROGRAMS/$program")" "$limit"
 done <<'LIMITS'
 plimsoll-post-tool 5300000
-plimsoll 14400000
-plimsoll-fleet 8200000
+plimsoll 14700000
+plimsoll-fleet 8400000
 plimsoll-linear 3740000
 plimsoll-mcp 3600000
 plimsoll-otel 3900000
