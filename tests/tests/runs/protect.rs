@@ -788,6 +788,30 @@ fn a_git_that_is_slow_once_is_waited_for() {
     assert!(!world.exists(".git/slow"), "git was slow");
 }
 
+/// A machine without memory ends it, and nothing is wrong with the repository.
+#[test]
+fn a_git_that_is_killed_once_is_asked_again() {
+    let mut world = world_with_check();
+    let _model = start(&mut world, |turn| does(turn, "touch .git/killed"));
+    let killed = "case \"$*\" in *--absolute-git-dir*) [ ! -e .git/killed ] || { rm .git/killed; kill -9 $$; } ;; esac";
+    wrap_git(&mut world, killed);
+    let finished = run(&world, &["--protect", "check.sh", "--verify", "true", "--max-iterations", "1"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(!world.exists(".git/killed"), "git was killed");
+}
+
+#[test]
+fn a_git_that_does_not_answer_after_the_verify_commands_costs_a_tick_and_no_run() {
+    let mut world = world_with_check();
+    let _model = start(&mut world, |turn| does(turn, "touch go"));
+    let killed = "case \"$*\" in *--absolute-git-dir*) [ ! -e .git/first ] || { if [ -e .git/second ]; then rm .git/first .git/second; else touch .git/second; fi; kill -9 $$; } ;; esac";
+    wrap_git(&mut world, killed);
+    let verify = "[ ! -e go ] || [ -e .git/once ] || touch .git/once .git/first";
+    let finished = run(&world, &["--protect", "check.sh", "--verify", verify, "--max-iterations", "4"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(!world.exists(".git/first") && world.exists(".git/once"), "git was killed twice");
+}
+
 /// What the branch of the start has of them is as little a session's doing as what HEAD has.
 #[test]
 fn a_resume_on_another_branch_accepts_what_the_branch_of_the_start_has_of_new_paths() {

@@ -155,6 +155,23 @@ fn with_commits(
     Ok(ProtectedFiles { git, ..files })
 }
 
+/// Reads the identity of the repository again once the run's first files are written. On an overlay file system the first write into a
+/// git folder of a lower layer, as in a fresh container, gives the folder another birth time.
+pub(super) fn renew_repository(project: &Project, run: &RunState) -> Result<(), StartError> {
+    if run.options.protect.is_empty() {
+        return Ok(());
+    }
+    let Some(mut recorded) = protected::read_record(project, &run.run_id) else { return Ok(()) };
+    if let Some(git) = &mut recorded.git
+        && let Ok(repository) = git::repository_in_use(project.root())
+        && git.repository != repository
+    {
+        git.repository = repository;
+        protected::write_record(project, &run.run_id, &recorded)?;
+    }
+    Ok(())
+}
+
 fn repo_paths(paths: &[String]) -> Vec<RepoPath> {
     paths.iter().filter_map(|path| RepoPath::parse(path).ok()).collect()
 }
@@ -184,10 +201,12 @@ pub(super) fn mark_verify_harmless(
 }
 
 /// Adds the changes of protected files to the evidence; returns true if there are more than before. What an earlier comparison found
-/// stays: a process in the background may restore a file while the verify commands run.
+/// stays: a process in the background may restore a file while the verify commands run. While git does not answer, no tick counts, but
+/// no change is known either.
 pub(super) fn record_changes(project: &Project, run: &RunState, evidence: &mut Evidence) -> bool {
     let changes = changed_files(project, run);
     evidence.protected_needs_user |= changes.needs_user;
+    let is_answered = !changes.is_unanswered;
     let known = &mut evidence.changed_protected;
     let before = known.len();
     for change in changes.descriptions {
@@ -195,7 +214,7 @@ pub(super) fn record_changes(project: &Project, run: &RunState, evidence: &mut E
             known.push(change);
         }
     }
-    known.len() > before
+    is_answered && known.len() > before
 }
 
 /// Returns the changes of protected files that the next session is to undo. Refuses to begin a session that could not complete the run, or

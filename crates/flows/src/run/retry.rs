@@ -9,6 +9,7 @@ use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{Status, Timestamp, Verdict};
 use plimsoll_policy::bounds;
+use plimsoll_policy::protected::ProtectError;
 use plimsoll_store::{Durability, StoreError, clock, journal, state_file};
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,7 @@ impl RunError {
     fn may_pass(&self) -> bool {
         match self {
             RunError::Client(_) | RunError::NotStarted(_) => true,
+            RunError::Start(StartError::Protect(ProtectError::NoAnswer)) => true,
             RunError::Store(error) | RunError::Start(StartError::Store(error)) => {
                 matches!(error, StoreError::Io { .. } | StoreError::Busy { .. })
             }

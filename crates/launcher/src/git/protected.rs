@@ -167,7 +167,8 @@ fn read_entries(
     parse_entries(&listed, id.as_str()).ok_or(GitFailure::Unreadable)
 }
 
-/// Asks git something, once more if it does not answer in time.
+/// Asks git something, once more if it does not answer in time, could not be started, or was ended by a signal: then nothing is wrong
+/// with the repository.
 fn query(folder: &Path, index: Option<&Path>, arguments: &[&str]) -> Result<Outcome, GitFailure> {
     for _ in 0..TRIES {
         let mut command = asking_with(folder, &WHOLE_INDEX, arguments).map_err(|_| GitFailure::Unreadable)?;
@@ -177,7 +178,7 @@ fn query(folder: &Path, index: Option<&Path>, arguments: &[&str]) -> Result<Outc
             command.env("GIT_INDEX_FILE", index);
         }
         let outcome = run(command, DEADLINE);
-        if !outcome.timed_out {
+        if !outcome.timed_out && outcome.code.is_some() {
             return Ok(outcome);
         }
     }

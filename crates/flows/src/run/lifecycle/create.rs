@@ -118,6 +118,8 @@ pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
     state.options.protect.clone_from(&protected.paths);
     write_first_files(project, &state, &task, &protected)?;
     drop(lock);
+    // Git is not waited for while the lock is held, and no session is at work yet.
+    protect::renew_repository(project, &state)?;
     begin(project, &state)?;
     Ok(state)
 }
