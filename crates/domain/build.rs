@@ -39,7 +39,7 @@ fn commit_of_clone() -> Option<String> {
     if Path::new(&git(&["rev-parse", "--show-toplevel"])?) != root {
         return None;
     }
-    // The log of HEAD changes with each commit. Cargo would run this always if it were told of a file that is absent.
+    // The log of HEAD changes with each commit. Cargo reruns a build script each time if a file that it watches is absent.
     for name in ["HEAD", "logs/HEAD"] {
         let path = git(&["rev-parse", "--git-path", name])?;
         if Path::new(&path).exists() {

@@ -1,4 +1,4 @@
-//! What the command says of files that check the work and that the run changed, and of protected files.
+//! Sentences about changed files: those that check the work, and protected ones.
 
 use plimsoll_domain::RunState;
 use plimsoll_domain::changed_check::ChangedCheck;

@@ -1,4 +1,4 @@
-//! What `plimsoll gate` remembers of its last judgement in a loop of shell scripts.
+//! The last judgement of `plimsoll gate` in a loop of shell scripts.
 
 use crate::Timestamp;
 use crate::state::WorktreeFingerprint;
@@ -12,7 +12,7 @@ pub struct LastJudgement {
     pub started_at: Timestamp,
     /// The number of the session that was judged.
     pub iteration: u64,
-    /// Sessions in a row without a change, as the loop's file has it; `None` from a version that did not count.
+    /// Sessions in a row without a change, as the loop's file has it; `None` if the record does not say.
     pub no_change_count: Option<u64>,
     /// `last_diff_hash` in the loop's file.
     pub last_diff_hash: String,

@@ -28,22 +28,22 @@ pub struct ProtectedFiles {
     pub paths: Vec<String>,
     /// The files and links below these paths, sorted by path. No folders: an empty one checks nothing.
     pub entries: Vec<ProtectedEntry>,
-    /// What commits may have of them; none if the project was in no git repository.
+    /// The contents that commits may give them; none if the project was in no git repository.
     pub git: Option<ProtectedCommits>,
     /// The verify commands that have run before a session and left the protected files as they were.
     pub harmless_verify: Vec<String>,
 }
 
-/// What commits may have of the protected files.
+/// The contents that commits may give the protected files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProtectedCommits {
     /// The identity of the git folder.
     pub repository: String,
     /// The branch that was checked out, `refs/heads/NAME`; none if there was no commit or HEAD was detached.
     pub branch: Option<String>,
-    /// What HEAD had.
+    /// The protected files as HEAD had them.
     pub committed: Vec<GitEntry>,
-    /// What a commit of the files on the disk would have had.
+    /// The same files as a commit of the disk would have had them.
     pub would_be: Vec<GitEntry>,
 }
 
@@ -83,11 +83,11 @@ pub struct ProtectedChanges {
 pub struct ProtectedEntry {
     /// Its path, relative to the project.
     pub path: String,
-    /// What is there.
+    /// The file or link at the path.
     pub content: ProtectedContent,
 }
 
-/// What is at a protected path.
+/// A file or link at a protected path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProtectedContent {

@@ -17,8 +17,8 @@ pub struct KnownHandoff {
     pub path: PathBuf,
     /// What it says of itself.
     pub summary: HandoffSummary,
-    /// What became of it; `None` if the user's state does not say that a session of this user wrote it, and for a run's, which
-    /// the run's next session reads.
+    /// Whether a session was offered it, or has read it. `None` for a handoff of a run, which the run's next session reads, and for one
+    /// that no session of this user is known to have written.
     pub state: Option<HandoffState>,
 }
 

@@ -120,10 +120,10 @@ fn label_of(line: &str) -> Option<(usize, &str)> {
     Some((field_of(name.trim_end_matches(LIST_MARKS), words)?, words))
 }
 
-/// What may precede a label: the marks of lists, headings, quotations and emphasis.
+/// Characters that may precede a label: the marks of lists, headings, quotations and emphasis.
 const LIST_MARKS: [char; 7] = [' ', '\t', '-', '*', '_', '#', '>'];
 const EMPHASIS: [char; 2] = ['*', '_'];
-/// What separates a label from its words. A hyphen does so only with a space on each side.
+/// Separators of a label and its words. A hyphen is one only with a space on each side.
 const SEPARATORS: [&str; 5] = [":", "—", "–", "=", " - "];
 
 /// Splits a line at its first separator.
