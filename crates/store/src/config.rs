@@ -324,19 +324,19 @@ mod tests {
         assert_eq!(loaded.ignored[0].0, user);
     }
 
-    /// The settings of a project as a run has kept them: a file as a user writes it, copied by the run's start.
-    const OLD: &str = include_str!("../tests/old/run-preferences.json");
+    /// The settings of a project as a run keeps them: a file as a user writes it, copied when the run starts.
+    const KEPT: &str = include_str!("../tests/fixtures/run-preferences.json");
 
     #[test]
-    fn the_settings_that_an_older_version_kept_for_its_run_hold() {
+    fn the_settings_that_a_run_has_kept_hold() {
         let folder = tempfile::tempdir().unwrap();
         let project = Project::at(folder.path()).with_runs_in(&folder.path().join("runs"));
-        write(&ledger::preferences_path(&project, &"r1".into()).unwrap(), OLD);
+        write(&ledger::preferences_path(&project, &"r1".into()).unwrap(), KEPT);
         let kept = own_file(&project, Some(&"r1".into()));
         assert!(kept.ends_with("runs/r1/preferences.json"), "{kept:?}");
         let loaded = combine(None, |_| true, &project, &kept);
         assert!(loaded.fault.is_none() && loaded.ignored.is_empty(), "{loaded:?}");
-        let (mut holds, said) = (serde_json::to_value(&loaded.settings).unwrap(), parsed(OLD));
+        let (mut holds, said) = (serde_json::to_value(&loaded.settings).unwrap(), parsed(KEPT));
         // Only the user's own file says it.
         assert_eq!(
             holds.as_object_mut().unwrap().remove("linear"),

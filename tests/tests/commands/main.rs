@@ -7,7 +7,6 @@ mod doctor;
 mod export;
 mod fleet;
 mod foresight;
-mod frozen;
 mod gates;
 mod growth;
 mod help_examples;
