@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs the programs as `cargo install plimsoll` will: from packages as crates.io would have them, with an empty HOME and an empty
-# CARGO_HOME. Cargo is told that a folder is crates.io: what it needs from others, and ours as `cargo package` packs them. Then the
-# programs set themselves up there, work, and are removed again. The first time takes some ten minutes on two cores, within an hour.
+# Installs the programs as `cargo install --git` does, from what is committed here, with an empty HOME and an empty CARGO_HOME; what
+# Plimsoll needs from others comes from crates.io. Then the programs set themselves up there, work, and are removed again. The first
+# time takes some ten minutes on two cores.
 #
 # Usage: scripts/cargo-install.sh
 set -euo pipefail
@@ -9,47 +9,28 @@ cd "$(dirname "$0")/.."
 
 fail() { printf 'cargo-install.sh: %s\n' "$1" >&2; exit 1; }
 [ $# = 0 ] || fail "no argument is known: $1"
-command -v jq >/dev/null || fail "jq is needed"
-# macOS has the second.
-sha256_of() { if command -v sha256sum >/dev/null; then command sha256sum <"$1"; else shasum -a 256 <"$1"; fi | cut -d' ' -f1; }
+for tool in git jq; do command -v "$tool" >/dev/null || fail "$tool is needed"; done
 # macOS has no such program: there it takes as long as it takes.
 limited() { if command -v timeout >/dev/null; then command timeout "$@"; else shift; "$@"; fi; }
 
 target=${CARGO_TARGET_DIR:-$PWD/target}
 case $target in /*) ;; *) target=$PWD/$target ;; esac
 folder=$target/cargo-install
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
+commit=$(git rev-parse HEAD)
 begun=$SECONDS
 step() { printf '%4d s  %s\n' $((SECONDS - begun)) "$1"; }
 
-step "packing ours, and gathering what they need"
-packages=$(scripts/publish.sh --list)
-rm -rf "$folder/registry" "$folder/home"
-mkdir -p "$folder/home/.cargo"
-# shellcheck disable=SC2046  # words without a space
-limited 600 cargo package --quiet --locked --no-verify --allow-dirty $(sed 's/^/--package /' <<<"$packages") || fail "cargo cannot pack them"
-limited 600 cargo vendor --quiet --locked --versioned-dirs "$folder/registry" >/dev/null || fail "cargo cannot gather what they need"
-version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
-for package in $packages; do
-  packed=$target/package/$package-$version.crate
-  tar -xzf "$packed" -C "$folder/registry"
-  printf '{"files":{},"package":"%s"}' "$(sha256_of "$packed")" >"$folder/registry/$package-$version/.cargo-checksum.json"
-done
-cat >"$folder/home/.cargo/config.toml" <<TEXT
-[source.crates-io]
-replace-with = "packed"
-
-[source.packed]
-directory = "$folder/registry"
-TEXT
-
+rm -rf "$folder/home"
+mkdir -p "$folder/home"
 # The compiler itself: rustup's own programs look for it in HOME.
 compiler=$(dirname "$(rustup which cargo 2>/dev/null || command -v cargo)")
 as_nobody() { # program and its arguments: nothing of this machine's user
   (cd "$folder/home" && limited 3600 env -i HOME="$folder/home" PATH="$folder/home/.cargo/bin:$compiler:/usr/local/bin:/usr/bin:/bin" \
     CARGO_TARGET_DIR="$folder/build" LANG=C.UTF-8 "$@")
 }
-step "cargo install --locked plimsoll"
-as_nobody cargo install --quiet --offline --locked plimsoll || fail "cargo cannot install it"
+step "cargo install --locked --git file://… plimsoll"
+as_nobody cargo install --quiet --locked --git "file://$PWD" --rev "$commit" plimsoll || fail "cargo cannot install it"
 
 step "what is there"
 bin=$folder/home/.cargo/bin
@@ -57,14 +38,14 @@ names=$(cd "$bin" && LC_ALL=C ls)
 [ "$names" = $'plimsoll\nplimsoll-fleet\nplimsoll-hook\nplimsoll-linear\nplimsoll-mcp\nplimsoll-otel' ] || fail "these are not the six programs: $names"
 for program in $names; do
   case $program in plimsoll-hook) continue ;; esac
-  as_nobody "$program" --version --json | jq -e --arg name "$program" --arg version "$version" '.program == $name and .version == $version' >/dev/null ||
+  as_nobody "$program" --version --json |
+    jq -e --arg name "$program" --arg version "$version" --arg commit "$commit" '.program == $name and .version == $version and .commit == $commit' >/dev/null ||
     fail "$program does not say which build it is"
 done
 (cd "$bin" && wc -c plimsoll* | awk '$2 != "total" { printf "        %s %s bytes\n", $2, $1 }')
 as_nobody plimsoll init --user >"$folder/init.txt" || fail "init: $(cat "$folder/init.txt")"
 ! grep -q Careful "$folder/init.txt" || fail "init: $(cat "$folder/init.txt")"
 command=$(jq -r '.hooks.Stop[0].hooks[0].command' "$folder/home/.claude/settings.json")
-# On the PATH the name is enough.
 [ "$(as_nobody sh -c "command -v ${command%% *}")" = "$bin/plimsoll-stop-gate" ] || fail "the hook in the settings is $command"
 while read -r hook; do
   [ "$(as_nobody "$hook" version)" = "$hook $version" ] || fail "$hook does not start"
@@ -73,7 +54,7 @@ done <crates/hooks/programs.txt
 as_nobody plimsoll doctor --json >"$folder/doctor.json" || true
 faults=$(jq -c '[.findings[].code | select(startswith("programs."))]' "$folder/doctor.json")
 case $faults in '[]' | '["programs.dynamic"]') ;; *) echo "        the doctor names $faults" ;; esac
-step "init, the hooks by their names, and the doctor"
+step "init, the hooks, and the doctor"
 
 as_nobody plimsoll uninstall --user >/dev/null || fail "plimsoll uninstall"
 as_nobody cargo uninstall --quiet plimsoll || fail "cargo uninstall"

@@ -9,9 +9,6 @@
 use std::path::Path;
 use std::process::Command;
 
-/// What `cargo package` writes into each package, and so into what `cargo install` compiles.
-const PACKAGED: &str = ".cargo_vcs_info.json";
-
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=PLIMSOLL_COMMIT");
@@ -19,13 +16,10 @@ fn main() {
     println!("cargo:rustc-env=PLIMSOLL_BUILT_FROM={}", commit().unwrap_or_default());
 }
 
-/// The commit that is compiled: `PLIMSOLL_COMMIT` if it is set, also if it is empty; else the one in the package, or in the clone.
+/// The commit that is compiled: `PLIMSOLL_COMMIT` if it is set, also if it is empty; else the one of the clone.
 fn commit() -> Option<String> {
     if let Ok(named) = std::env::var("PLIMSOLL_COMMIT") {
         return Some(named);
-    }
-    if let Ok(packaged) = std::fs::read_to_string(PACKAGED) {
-        return sha1(&packaged);
     }
     // While one develops, each commit would compile every crate anew.
     let is_release = std::env::var("PROFILE").is_ok_and(|profile| profile == "release");
@@ -53,10 +47,4 @@ fn git(arguments: &[&str]) -> Option<String> {
     let output =
         Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
-}
-
-/// The value of `"sha1"`, the one that the file has.
-fn sha1(text: &str) -> Option<String> {
-    let value = text.split('"').skip_while(|word| *word != "sha1").nth(2)?;
-    Some(value.to_owned())
 }

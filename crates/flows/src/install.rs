@@ -33,8 +33,8 @@ pub use team::{TeamFiles, plan_team_files};
 
 /// The slash commands that come along.
 pub const COMMANDS: [(&str, &str); 2] = [
-    ("ralph.md", include_str!("../hooks-config/commands/ralph.md")),
-    ("handoff.md", include_str!("../hooks-config/commands/handoff.md")),
+    ("ralph.md", include_str!("../../../hooks-config/commands/ralph.md")),
+    ("handoff.md", include_str!("../../../hooks-config/commands/handoff.md")),
 ];
 
 /// Whose settings.

@@ -32,11 +32,11 @@ use wanted::{Wanted, wanted};
 pub use wanted::{hooks_only, memory_variable, programs_of};
 
 /// The entries for clients that have `PostToolBatch`.
-pub const MODERN: &str = include_str!("../hooks-config/settings.modern.json");
+pub const MODERN: &str = include_str!("../../../hooks-config/settings.modern.json");
 /// The entries for older clients: no event that 1.0.128 does not know.
-pub const CLASSIC: &str = include_str!("../hooks-config/settings.classic.json");
+pub const CLASSIC: &str = include_str!("../../../hooks-config/settings.classic.json");
 /// What the working memory needs beside the entries of a modern client.
-pub const MEMORY: &str = include_str!("../hooks-config/settings.memory.json");
+pub const MEMORY: &str = include_str!("../../../hooks-config/settings.memory.json");
 
 /// The word by which an entry of a program also does the memory's half of its event.
 pub const WITH_MEMORY: &str = "memory";
@@ -44,7 +44,7 @@ pub const WITH_MEMORY: &str = "memory";
 /// Every program that a settings file may name on our behalf, now or by an earlier version of ours. The scripts that make
 /// the links read the same file.
 pub static PROGRAMS: LazyLock<Vec<&str>> =
-    LazyLock::new(|| include_str!("../hooks-config/programs.txt").lines().collect());
+    LazyLock::new(|| include_str!("../../hooks/programs.txt").lines().collect());
 
 /// The first client that knows every event of the classic template (observed on 1.0.84 and 1.0.85); an older one drops
 /// the file's hooks silently.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// The agent's file, as it is in `.claude/agents/`.
-pub const FILE: &str = include_str!("../../hooks-config/agents/frame.md");
+pub const FILE: &str = include_str!("../../../../hooks-config/agents/frame.md");
 /// What the Agent tool's `subagent_type` says.
 pub const NAME: &str = "frame";
 

@@ -3,11 +3,14 @@
 
 use plimsoll_testkit::workspace_root;
 
-const PAGES: [&str; 2] = ["docs/start.md", "docs/upgrade.md"];
+const PAGES: [&str; 3] = ["docs/decisions/cargo-registry.md", "docs/start.md", "docs/upgrade.md"];
 
 /// What stands before the address in a command, and behind it.
-const COMMANDS: [(&str, &str); 2] =
-    [("git clone ", " plimsoll"), ("curl -fsSL ", "/releases/latest/download/install.sh")];
+const COMMANDS: [(&str, &str); 3] = [
+    ("git clone ", " plimsoll"),
+    ("curl -fsSL ", "/releases/latest/download/install.sh"),
+    ("cargo install --locked --git ", " plimsoll"),
+];
 
 /// A line of a page as it has to be, if it names the address.
 fn right(line: &str, repository: &str) -> Option<String> {

@@ -213,7 +213,8 @@ fn the_command_without_its_hooks_says_how_to_get_them() {
         .expect_success();
     let said = world.command(format!("{alone}/plimsoll"), &["init", "--local"]).run().expect_success().stdout;
     let careful = said.lines().find(|line| line.starts_with("Careful")).unwrap_or(&said);
-    for words in [alone.as_str(), "plimsoll-post-tool", "scripts/install.sh", "cargo install"] {
+    for words in [alone.as_str(), "plimsoll-post-tool", "scripts/install.sh", "cargo install --locked --git "]
+    {
         assert!(careful.contains(words), "{words}: {said}");
     }
 }

@@ -120,71 +120,16 @@ fn a_release_for_others_needs_its_archives_and_a_real_address() {
     assert_eq!(shell(&world, "ls out").stdout, "");
 }
 
-/// Cargo's packages: the folder of each by its name, and whether it is published.
-fn manifests() -> Vec<(String, std::path::PathBuf, String)> {
+/// Eighteen library packages would be a promise that nobody asked for: docs/decisions/cargo-registry.md.
+#[test]
+fn no_package_can_be_published_by_cargo() {
     let folders = std::fs::read_dir(workspace_root().join("crates")).expect("crates").flatten();
-    let read = |folder: std::path::PathBuf| {
-        let text = std::fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
-        let name = text.lines().find_map(|line| line.strip_prefix("name = ")).expect("a name");
-        (name.trim_matches('"').to_owned(), folder, text)
-    };
-    let all = folders.map(|entry| read(entry.path()));
-    all.filter(|(_, _, text)| !text.contains("publish = false")).collect()
-}
-
-#[test]
-fn every_package_for_cargo_comes_after_those_that_it_needs() {
-    let world = World::without_git();
-    let mut launch = script(&world, "publish.sh", &["--list"]);
-    for name in ["HOME", "CARGO_HOME", "RUSTUP_HOME", "PATH"] {
-        if let Ok(value) = std::env::var(name) {
-            launch = launch.env(name, value);
-        }
+    let manifests: Vec<std::path::PathBuf> = folders.map(|entry| entry.path().join("Cargo.toml")).collect();
+    assert!(manifests.len() > 15, "{manifests:?}");
+    for manifest in manifests {
+        let text = std::fs::read_to_string(&manifest).expect("a manifest");
+        assert!(text.contains("\npublish.workspace = true\n"), "{}", manifest.display());
     }
-    let listed = launch.timeout(LONG).run().expect_success().stdout;
-    let order: Vec<&str> = listed.lines().collect();
-    let place = |name: &str| order.iter().position(|listed| *listed == name);
-    let manifests = manifests();
-    assert_eq!((manifests.len(), order.last()), (order.len(), Some(&"plimsoll")), "{order:?}");
-    for (name, _, text) in &manifests {
-        let needed = text.split("[dev-dependencies]").next().unwrap_or_default();
-        for line in needed.lines().filter_map(|line| line.strip_suffix(".workspace = true")) {
-            assert!(
-                !line.starts_with("plimsoll-") || place(line) < place(name),
-                "{name} needs {line}: {order:?}"
-            );
-        }
-    }
-    assert_eq!(script(&world, "publish.sh", &["--frob"]).run().code, Some(2));
-}
-
-/// A package is compiled from its own folder alone. Links in it are packed as the files that they lead to.
-#[test]
-fn what_a_package_includes_lies_in_its_folder() {
-    let mut seen = 0;
-    for (name, folder, _) in manifests() {
-        let files =
-            shell(&World::without_git(), &format!("find '{}/src' -name '*.rs'", folder.display())).stdout;
-        for file in files.lines() {
-            let text = std::fs::read_to_string(file).expect("a source file");
-            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-            // A test of a module in a file of its own is compiled by nobody who installs it.
-            if file.ends_with("tests.rs") {
-                continue;
-            }
-            for path in code.split("include_str!(\"").skip(1).filter_map(|rest| rest.split('"').next()) {
-                let mut at = std::path::PathBuf::new();
-                for part in std::path::Path::new(file).parent().expect("a folder").join(path).components() {
-                    if part == std::path::Component::ParentDir {
-                        at.pop();
-                    } else {
-                        at.push(part);
-                    }
-                }
-                assert!(at.starts_with(&folder) && at.exists(), "{name}: {file} includes {path}");
-                seen += 1;
-            }
-        }
-    }
-    assert!(seen > 10, "the scan has lost the files: {seen}");
+    let workspace = std::fs::read_to_string(workspace_root().join("Cargo.toml")).expect("Cargo.toml");
+    assert!(workspace.contains("\npublish = false\n"));
 }

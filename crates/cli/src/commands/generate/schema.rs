@@ -3,7 +3,7 @@
 use crate::console::say;
 use std::process::ExitCode;
 
-const SCHEMA: &str = include_str!("../../../hooks-config/plimsoll.schema.json");
+const SCHEMA: &str = include_str!("../../../../../hooks-config/plimsoll.schema.json");
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

@@ -9,7 +9,11 @@ use plimsoll_protocol::settings::{HookSupport, Variable, servers};
 use std::path::Path;
 
 /// A command that was copied alone has no hooks beside it.
-const HOW_TO_INSTALL: &str = "`scripts/install.sh` in a checkout or a release archive installs them, `cargo install --locked plimsoll` too";
+const HOW_TO_INSTALL: &str = concat!(
+    "`scripts/install.sh` in a clone or a release archive installs them, `cargo install --locked --git ",
+    env!("CARGO_PKG_REPOSITORY"),
+    " plimsoll` too"
+);
 
 /// Where the programs were copied to, if they were.
 pub(super) fn copied(to: Option<&Path>) -> String {
