@@ -25,37 +25,19 @@ const LONGEST_OBJECTIVE: usize = 4_000;
 /// After this many calls of the model, all registers are shown again.
 const BLOCK_CALLS: u32 = 25;
 
-/// Which part of the memory an entry of SessionStart shows: the client cuts a text that is too long for one.
+/// The number of an entry of SessionStart among those that together show the memory: the client cuts a text that is too long for
+/// one hook. The first is the briefing's, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// One of the outputs that hold all of it; the first of them is the briefing's, too.
-    Output(usize),
-    /// Registers and the heap's index: this and what follows are in entries of an earlier version.
-    Overview,
-    /// The task of the frame: after a compaction its brief is gone from the context.
-    Task,
-    /// The chunks, in this many entries.
-    Chunks(usize),
-}
+pub struct OutputNumber(usize);
 
-impl Part {
-    /// By the word in the hook's entry: `part-2` … `part-5`; in those of an earlier version `overview`, `task`, `chunks-1` …
-    pub fn named(word: &str) -> Option<Part> {
-        let number = |prefix: &str| word.strip_prefix(prefix)?.parse::<usize>().ok();
-        match (word, number("part-"), number("chunks-")) {
-            ("overview", ..) => Some(Part::Overview),
-            ("task", ..) => Some(Part::Task),
-            (_, Some(number), _) => (2..=render::OUTPUTS).contains(&number).then_some(Part::Output(number)),
-            (_, None, Some(number)) => {
-                (1..=render::ENTRIES).contains(&number).then_some(Part::Chunks(number))
-            }
-            (_, None, None) => None,
-        }
-    }
+impl OutputNumber {
+    /// The entry that shows the registers.
+    pub const FIRST: OutputNumber = OutputNumber(1);
 
-    /// True for the one that shows the registers.
-    fn is_first(self) -> bool {
-        matches!(self, Part::Overview | Part::Output(1))
+    /// The number that the word in a hook's entry names: `part-2` … `part-5`.
+    pub fn from_argument(word: &str) -> Option<OutputNumber> {
+        let number = word.strip_prefix("part-")?.parse::<usize>().ok()?;
+        (2..=render::OUTPUTS).contains(&number).then_some(OutputNumber(number))
     }
 }
 
@@ -76,11 +58,11 @@ pub(crate) fn stream(call: &HookInvocation) -> &str {
 pub(crate) fn at_start(
     call: &HookInvocation,
     source: Source,
-    part: Part,
+    number: OutputNumber,
     room: usize,
 ) -> Result<Option<String>, StoreError> {
     let agent = call.hook.agent_id.as_deref();
-    if part.is_first() && agent.is_none() && source != Source::Compact {
+    if number == OutputNumber::FIRST && agent.is_none() && source != Source::Compact {
         memory::sweep_seen(&call.project);
         recover(call, true)?;
     }
@@ -93,30 +75,27 @@ pub(crate) fn at_start(
         return Ok(None);
     }
     // Each hook's context is bounded by itself (2.1.329), so several entries show what one could not.
-    let (text, shown_to) = match part {
-        Part::Overview => (Some(render::overview(&memory, depth)), memory.rev),
-        Part::Task => return Ok((depth > 0).then(|| render::task(&memory, depth))),
-        Part::Chunks(number) => (render::entries(&memory).into_iter().nth(number - 1), memory.rev),
-        Part::Output(number) => {
-            let opening = render::opening(&memory, depth, room);
-            (opening.outputs.into_iter().nth(number - 1), opening.shown_to)
-        }
-    };
+    let opening = render::opening(&memory, depth, room);
+    let text = opening.outputs.into_iter().nth(number.0 - 1);
     if text.is_some() {
-        note_start(call, part, (memory.rev, shown_to))?;
+        note_start(call, number, (memory.rev, opening.shown_to))?;
     }
     Ok(text)
 }
 
 /// Records what an entry of SessionStart has shown. All entries run at once, in any order: each must see the revision from
 /// before the start, and a change that the slowest has not shown counts as new.
-fn note_start(call: &HookInvocation, part: Part, (rev, shown_to): (u64, u64)) -> Result<(), StoreError> {
+fn note_start(
+    call: &HookInvocation,
+    number: OutputNumber,
+    (rev, shown_to): (u64, u64),
+) -> Result<(), StoreError> {
     let held = memory::hold(&call.project, TIMEOUT)?;
     held.note_seen(&call.session_id, |seen| {
         let before = seen.of(stream(call)).unwrap_or_default();
         let least = Some(before.least.unwrap_or(shown_to).min(shown_to));
         let mut after = SeenRevision { before_start: Some(before.kept()), least, ..before };
-        if part.is_first() {
+        if number == OutputNumber::FIRST {
             (after.rev, after.calls) = (rev, 0);
         }
         // The entries run at once: what they have told together, the first batch looks up.

@@ -134,8 +134,6 @@ pub struct OurHook {
     pub program: String,
     /// As the file spells it.
     pub command: String,
-    /// It also does the memory's half of its event.
-    pub with_memory: bool,
     /// For everybody, and silent where our programs are not installed.
     pub guarded: bool,
 }

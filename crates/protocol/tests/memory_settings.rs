@@ -79,26 +79,6 @@ fn one_program_does_all_that_is_ours_after_a_batch_and_at_a_stop() {
 }
 
 #[test]
-fn the_entries_of_a_version_that_started_the_memory_apart_become_those_of_this_one() {
-    let old = include_str!("old/settings.memory-apart.json");
-    assert!(settings::survey(old).unwrap().starts_memory_apart());
-    assert!(settings::our_hooks(old).unwrap().iter().all(|hook| !hook.with_memory));
-    let now = install(old, HookSupport::Modern, &bare).unwrap();
-    assert!(now.memory);
-    assert_eq!(value(&now.text), value(&with_memory("{}")));
-    assert!(!settings::survey(&now.text).unwrap().starts_memory_apart());
-    assert_eq!(uninstall(old, None).unwrap().text, "{}\n", "and go as well as those");
-}
-
-#[test]
-fn entries_from_before_the_plugin_learn_its_names() {
-    let now = with_memory("{}");
-    let before = now.replace("^(plimsoll:)?frame$", "frame").replace("(plugin_plimsoll_)?", "");
-    assert_ne!(before, now);
-    assert_eq!(install(&before, HookSupport::Modern, &bare).unwrap().text, now);
-}
-
-#[test]
 fn the_memory_goes_in_once_and_comes_out_byte_for_byte() {
     for text in TEXTS {
         for spell in [bare, spaced] {

@@ -116,50 +116,6 @@ fn a_memory_that_is_damaged_changes_no_answer_of_the_monitor() {
 }
 
 #[test]
-fn entries_of_an_earlier_version_and_of_this_one_together_tell_nothing_twice() {
-    let scene = Scene::ordinary();
-    scene.remember();
-    scene.stage.world.plimsoll(&["init", "--local", "--memory"]).run().expect_success();
-    let start = json!({"source": "startup"});
-    let stop = json!({"stop_hook_active": false});
-    let entry = |program, event: &str, more: &Value, word: Option<&str>| {
-        let mut play = scene.event(program, event, more.clone());
-        play.arguments.extend(word.map(str::to_owned));
-        context(&scene.stage.run(&play))
-    };
-    // As the client starts the entries of two settings files, in any order.
-    let told = [
-        entry("plimsoll-memory", "SessionStart", &start, Some("chunks-1")),
-        entry("plimsoll-memory", "SessionStart", &start, Some("overview")),
-        entry("plimsoll-session-start", "SessionStart", &start, Some("memory")),
-        entry("plimsoll-memory", "SessionStart", &start, Some("part-2")),
-        entry("plimsoll-memory", "SessionStart", &start, Some("part-3")),
-    ];
-    let of = |words: &str| told.iter().map(|text| text.matches(words).count()).sum::<usize>();
-    assert_eq!((of("R0 GOAL: Build it."), of("<plimsoll-chunk name=\"spec\"")), (1, 1), "{told:?}");
-    set(&scene.stage, "constraints", "Keep the API.");
-    let batch = json!({"tool_calls": [{"tool_name": "Bash", "tool_use_id": "toolu_1"}]});
-    let news = [
-        entry("plimsoll-memory", "PostToolBatch", &batch, None),
-        entry("plimsoll-post-tool", "PostToolBatch", &batch, Some("memory")),
-    ];
-    assert_eq!(news.iter().filter(|text| text.contains("Keep the API.")).count(), 1, "{news:?}");
-    // A frame's subagent is reminded once.
-    scene.push_frame("tests");
-    let call = json!({"tool_name": "Agent", "tool_use_id": "toolu_9",
-        "tool_input": {"subagent_type": "frame", "description": "tests", "prompt": "x"}});
-    entry("plimsoll-frame", "PreToolUse", &call, None);
-    let mut agent = json!({"agent_id": "a1b2c3d", "agent_type": "frame"});
-    entry("plimsoll-frame", "SubagentStart", &agent, None);
-    agent.as_object_mut().unwrap().extend(stop.as_object().unwrap().clone());
-    let reminded = [
-        entry("plimsoll-frame", "SubagentStop", &agent, None),
-        entry("plimsoll-stop-gate", "SubagentStop", &agent, Some("memory")),
-    ];
-    assert_eq!(reminded.iter().filter(|text| !text.is_empty()).count(), 1, "{reminded:?}");
-}
-
-#[test]
 fn entries_without_the_memory_yield_only_to_those_that_a_run_gave_to_this_session() {
     let scene = Scene::ordinary();
     scene.answers(USED[1]);

@@ -17,7 +17,8 @@ fn done(world: &World, arguments: &[&str]) -> String {
 
 /// What a hook of ours tells the model.
 fn told(world: &World, event: &Value, word: &[&str]) -> String {
-    let hook = world.hook("plimsoll-memory", event);
+    let program = if word == ["memory"] { "plimsoll-session-start" } else { "plimsoll-memory" };
+    let hook = world.hook(program, event);
     let finished = word.iter().fold(hook, |hook, word| hook.arg(*word)).run().expect_success();
     let reply: Value = serde_json::from_str(&finished.stdout).expect(&finished.stdout);
     assert_eq!(finished.stderr, "");
@@ -146,9 +147,8 @@ fn the_agent_sees_a_person_s_word_with_its_next_step_and_once() {
     assert_eq!(told(&world, &batch(&world), &[]), "", "no memory, no word");
     done(&world, &["set", "R4", "Keep the public API."]);
     let start = event(&world, "SessionStart", &json!({"source": "startup"}));
-    assert!(told(&world, &start, &["overview"]).contains("R4 CONSTRAINTS: Keep the public API."));
-    assert_eq!(told(&world, &start, &["chunks-1"]), "");
-    assert_eq!(told(&world, &start, &["task"]), "");
+    assert!(told(&world, &start, &["memory"]).contains("R4 CONSTRAINTS: Keep the public API."));
+    assert_eq!(told(&world, &start, &["part-2"]), "");
     assert_eq!(told(&world, &batch(&world), &[]), "");
     done(&world, &["set", "R4", "Break it."]);
     done(&world, &["alloc", "why", "The old one is unused."]);
@@ -202,7 +202,7 @@ fn the_status_line_shows_the_memory_of_a_session_that_knows_it() {
     done(&world, &["set", "goal", "g"]);
     assert!(!status().contains("memory"), "{}", status());
     let start = event(&world, "SessionStart", &json!({"source": "startup"}));
-    told(&world, &start, &["overview"]);
+    told(&world, &start, &["memory"]);
     assert!(status().contains("memory 0"), "{}", status());
     done(&world, &["alloc", "a", &"x".repeat(7_000)]);
     (0..3).for_each(|_| drop(told(&world, &batch(&world), &[])));

@@ -97,9 +97,9 @@ fn what_hooks_tell_a_session_of_its_run_is_as_safe() {
 fn what_is_told_of_the_memory_is_as_safe() {
     let world = project();
     let mut all = String::new();
-    for part in ["overview", "chunks-1", "task"] {
+    for (program, argument) in [("plimsoll-session-start", "memory"), ("plimsoll-memory", "part-2")] {
         let payload = payload(&world, "SessionStart", &json!({"source": "startup"}));
-        let text = told(&world, "plimsoll-memory", Some(part), &payload);
+        let text = told(&world, program, Some(argument), &payload);
         assert_is_a_memory(&text);
         all += &text;
     }

@@ -5,7 +5,7 @@ use super::{Started, subagent};
 use crate::hook_invocation::{HookInvocation, InputError};
 use crate::hook_response::HookResponse;
 use crate::install::plugin;
-use crate::memory::{Part, TIMEOUT, after_batch, at_prompt, at_start, bring_back, is_as_told};
+use crate::memory::{OutputNumber, TIMEOUT, after_batch, at_prompt, at_start, bring_back, is_as_told};
 use plimsoll_policy::words;
 use plimsoll_protocol::Reply;
 use plimsoll_protocol::event::Event;
@@ -13,19 +13,14 @@ use plimsoll_store::{StoreError, memory as store};
 use std::mem::ManuallyDrop;
 use std::time::Duration;
 
-/// An entry of its own: SessionStart (with the part that it shows), UserPromptSubmit; in those of an earlier version also
-/// PostToolBatch.
+/// An entry of its own: SessionStart (with the number of its output), UserPromptSubmit.
 pub fn memory(started: &Started<'_>) -> HookResponse {
     let call = match HookInvocation::read(started.input) {
         Ok(call) => call,
         Err(error) => return HookResponse::for_input_error(&error),
     };
-    let part = started.arguments.first().and_then(|word| Part::named(word));
-    let is_of_earlier_version = !matches!(part, Some(Part::Output(_)));
-    if is_of_earlier_version && plugin::is_started_with_both(&call) {
-        return HookResponse::quiet();
-    }
-    behind(HookResponse::quiet(), &call, part)
+    let number = started.arguments.first().and_then(|word| OutputNumber::from_argument(word));
+    behind(HookResponse::quiet(), &call, number)
 }
 
 /// Runs the load line's half of an entry, keeps its answer, and then runs the memory's half: nothing that goes wrong there
@@ -55,15 +50,15 @@ pub fn with_memory(
         return first;
     }
     (started.keep)(&first);
-    behind(first, &call, Some(Part::Output(1)))
+    behind(first, &call, Some(OutputNumber::FIRST))
 }
 
 /// Adds what the memory has to say to an answer that is complete. Without the memory none of its stack is touched.
 #[inline(never)]
-fn behind(first: HookResponse, call: &HookInvocation, part: Option<Part>) -> HookResponse {
+fn behind(first: HookResponse, call: &HookInvocation, number: Option<OutputNumber>) -> HookResponse {
     // What the monitor says is not kept waiting by another process that holds the memory: the news come with the next batch.
     let timeout = if first.is_quiet() { TIMEOUT } else { Duration::ZERO };
-    match news(call, part, first.room(), timeout) {
+    match news(call, number, first.room(), timeout) {
         Ok(text) => first.also_telling(call.event().name(), &text.unwrap_or_default()),
         Err(StoreError::Busy { .. }) if timeout.is_zero() => first,
         // Whatever was not shown now is shown with the next event.
@@ -73,7 +68,7 @@ fn behind(first: HookResponse, call: &HookInvocation, part: Option<Part>) -> Hoo
 
 fn news(
     call: &HookInvocation,
-    part: Option<Part>,
+    number: Option<OutputNumber>,
     room: usize,
     timeout: Duration,
 ) -> Result<Option<String>, StoreError> {
@@ -86,8 +81,8 @@ fn news(
     if call.session_id.is_empty() || !store::exists(&call.project) {
         return Ok(None);
     }
-    match (call.event(), part) {
-        (Event::SessionStart(start), Some(part)) => at_start(call, start.source, part, room),
+    match (call.event(), number) {
+        (Event::SessionStart(start), Some(number)) => at_start(call, start.source, number, room),
         (Event::UserPromptSubmit { prompt }, _) => at_prompt(call, prompt.as_deref().unwrap_or_default()),
         (Event::PostToolBatch(_), _) => after_batch(call, room, timeout),
         (Event::Stop(_), _) => subagent::turn_ends(call).map(|()| None),

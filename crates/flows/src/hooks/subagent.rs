@@ -4,7 +4,7 @@
 use super::Started;
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
-use crate::install::plugin::{self, HookOrigin};
+use crate::install::plugin::HookOrigin;
 use crate::memory::{
     BY, TIMEOUT, abandon, abandon_own, bring_back, is_beside_a_run, owner, recover, stream, tell,
 };
@@ -18,8 +18,7 @@ use plimsoll_protocol::tool::{Intent, ToolCall};
 use plimsoll_store::memory::{self, By, Pushed, SeenRevision};
 use plimsoll_store::{StoreError, environment};
 
-/// PreToolUse and PostToolUse of our tools and of Agent, and SubagentStart; in the entries of an earlier version also
-/// SubagentStop and Stop. Whatever installed this hook brings the frames' agent too.
+/// PreToolUse and PostToolUse of our tools and of Agent, and SubagentStart. Whatever installed this hook brings the frames' agent too.
 pub fn frames(started: &Started<'_>) -> HookResponse {
     let kind = match HookOrigin::of(started.arguments) {
         HookOrigin::ByHand | HookOrigin::Guarded => FrameAgent::Own,
@@ -29,7 +28,7 @@ pub fn frames(started: &Started<'_>) -> HookResponse {
         Ok(call) => call,
         Err(error) => return HookResponse::for_input_error(&error),
     };
-    if call.session_id.is_empty() || plugin::is_started_with_both(&call) {
+    if call.session_id.is_empty() {
         return HookResponse::quiet();
     }
     bring_back(&call);
@@ -39,9 +38,6 @@ pub fn frames(started: &Started<'_>) -> HookResponse {
         _ if !memory::exists(&call.project) => Ok(Reply::default()),
         Event::PostToolUse(tool) => after_agent(&call, tool),
         Event::SubagentStart => enter(&call),
-        Event::SubagentStop(stop) => child_ends(&call, stop)
-            .map(|words| Reply::default().tell_model("SubagentStop", words.unwrap_or_default())),
-        Event::Stop(_) => turn_ends(&call).map(|()| Reply::default()),
         _ => Ok(Reply::default()),
     };
     match reply {

@@ -1,7 +1,6 @@
 //! Entries that yield to others, so that nothing is done twice. A plugin's yield to the same programs from a settings file or
 //! from `plimsoll run`; a project's guarded ones, to those of a user's own installation and to a run's; those of an installation
-//! without the memory, to a run's with it; and those of an earlier version, which started the memory's programs beside the
-//! others, to the one program that now does both. Of two servers with one command the client itself starts only one.
+//! without the memory, to a run's with it. Of two servers with one command the client itself starts only one.
 
 use crate::hook_invocation::{HookInvocation, SESSION_VARIABLE};
 use crate::install::places::{hooks_in, settings_files};
@@ -106,15 +105,6 @@ fn program_of_both(event: &Event) -> Option<&'static str> {
 pub(crate) fn is_given_both(call: &HookInvocation) -> bool {
     let given = environment::variable(GIVEN_VARIABLE).unwrap_or_default();
     program_of_both(call.event()).is_some() && is_given(&given, &call.session_id, WITH_MEMORY)
-}
-
-/// True if the client also starts one program for both halves of this event's work: then an entry of an earlier version,
-/// which has the memory's half alone, stays quiet. After a batch the record of what was shown does as much, for less.
-pub(crate) fn is_started_with_both(call: &HookInvocation) -> bool {
-    let Some(program) = program_of_both(call.event()) else { return false };
-    let is_it = |hook: &OurHook| hook.program == program && hook.with_memory && !hook.guarded;
-    let is_named = || settings_files(call.project.root()).any(|file| hooks_in(&file).iter().any(is_it));
-    is_given_both(call) || !matches!(call.event(), Event::PostToolBatch(_)) && is_named()
 }
 
 /// The variable for a session of a run that is given these entries.

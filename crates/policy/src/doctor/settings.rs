@@ -191,20 +191,13 @@ fn entries(facts: &SettingsFacts, file: &SettingsFile) -> Vec<Finding> {
         _ => None,
     });
     let init = file.scope.init();
-    let is_apart = file.said().is_some_and(Survey::starts_memory_apart);
-    // Then what differs is what that version wrote.
-    let (unasked, edited) = if is_apart { (None, None) } else { (unasked, edited) };
-    let apart = is_apart.then(|| {
-        let what = "the memory's hooks are those of an older Plimsoll: they work, but each batch of tools starts two of our programs instead of one";
-        Finding::note("settings.memory_apart", what, init)
-    });
     let edited = edited.map(|edited| {
         let what = format!("entries of ours were changed by hand: {edited}");
         Finding::note("settings.edited", what, &format!("if that was not intended, {init}"))
     });
     let wrong = wrong(facts.era, missing, unasked)
         .map(|(severity, code, what)| Finding::new(severity, code, what, init));
-    wrong.into_iter().chain(edited).chain(apart).map(|finding| finding.at(file.path.clone())).collect()
+    wrong.into_iter().chain(edited).map(|finding| finding.at(file.path.clone())).collect()
 }
 
 /// The entries of one kind of difference, by name; none if there are none.
@@ -227,10 +220,7 @@ fn wrong(era: Option<HookSupport>, missing: Option<String>, unasked: Option<Stri
                 Some(HookSupport::Classic) => {
                     ("settings.newer_than_client", "our entries are for a newer client")
                 }
-                _ => (
-                    "settings.older_than_client",
-                    "our entries are for an older client, or of an older Plimsoll",
-                ),
+                _ => ("settings.older_than_client", "our entries are for an older client"),
             };
             let what = format!("{what}: {missing} is missing, {unasked} should not be there");
             Some((Severity::Problem, code, what))

@@ -1,10 +1,10 @@
 //! Hook entries where they are in a settings text: found, put in, taken out.
 
+use super::OurHook;
 use super::before::TextBefore;
 use super::command::{is_ours, of_guarded, program_of};
 use super::text::{self, Unreadable};
 use super::wanted::Wanted;
-use super::{OurHook, WITH_MEMORY};
 use serde_json::{Map, Value};
 use std::ops::Range;
 
@@ -107,7 +107,6 @@ pub(super) fn find(body: &str) -> Result<Vec<Found>, Unreadable> {
                 event: entry.event.clone(),
                 program: program_of(&entry.command, entry.exec_form),
                 command: entry.command.clone(),
-                with_memory: entry.arguments.iter().any(|argument| argument == WITH_MEMORY),
                 guarded: entry.guarded,
             },
             entry,

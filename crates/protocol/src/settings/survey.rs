@@ -35,13 +35,6 @@ pub struct Survey {
     pub env: BTreeMap<String, String>,
 }
 
-impl Survey {
-    /// True where an earlier version of ours starts the memory's program beside the monitor's.
-    pub fn starts_memory_apart(&self) -> bool {
-        self.ours.iter().any(|entry| entry.event == "PostToolBatch" && entry.program == "plimsoll-memory")
-    }
-}
-
 impl OurEntry {
     /// The arguments that tell one entry of a program from another: whether it also does the memory's half does not.
     pub fn part(&self) -> Vec<&Value> {

@@ -37,7 +37,13 @@ impl Stage {
 
     /// A session begins.
     fn begin(&self, session: &str) {
-        self.hook("plimsoll-memory", &["overview"], session, "SessionStart", json!({"source": "startup"}));
+        self.hook(
+            "plimsoll-session-start",
+            &["memory"],
+            session,
+            "SessionStart",
+            json!({"source": "startup"}),
+        );
     }
 
     /// A tool of ours is called: what its hook answers and, where that allows it, what the server does.

@@ -43,7 +43,6 @@ fn each_trouble_of_the_settings_has_its_finding() {
     let line = r#"{"statusLine": {"type": "command", "command": "starship"}}"#;
     let bad_line = r#"{"statusLine": "starship"}"#;
     let with_memory = install("{}", HookSupport::Modern.with_memory(), &bare).unwrap().text;
-    let apart = include_str!("../../../../protocol/tests/old/settings.memory-apart.json");
     let guarded = Parts { guarded: true, ..HookSupport::Modern.into() };
     let guarded = install("{}", guarded, &bare).unwrap().text;
     let old = (2, 0, 77);
@@ -68,7 +67,6 @@ fn each_trouble_of_the_settings_has_its_finding() {
         (MODERN, vec![(Local, line), (Project, &modern)], vec!["settings.status_line_shadowed"]),
         (MODERN, vec![(Project, &modern), (User, line)], vec![]),
         (MODERN, vec![(Project, &with_memory)], vec![]),
-        (MODERN, vec![(Project, apart)], vec!["settings.memory_apart"]),
         (MODERN, vec![(Project, &with_memory), (User, &modern)], vec!["settings.doubled"]),
         (MODERN, vec![(Project, &modern), (User, bad_line)], vec!["settings.bad_status_line"]),
         (MODERN, vec![(Project, &guarded)], vec![]),
