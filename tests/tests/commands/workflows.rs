@@ -1,9 +1,11 @@
-//! The workflows of GitHub: the machines that they run on are named in one file, with the day on which GitHub ends them.
+//! GitHub's workflows: one file names the machines that they run on, with the day on which GitHub ends them, and every action is
+//! pinned by the commit of its version.
 
 use crate::delivery::script;
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::World;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 fn machines() -> Vec<Value> {
     let text = std::fs::read_to_string(workspace_root().join(".github/runners.json")).expect("runners.json");
@@ -11,13 +13,75 @@ fn machines() -> Vec<Value> {
     file["macos"].as_array().expect("a list").clone()
 }
 
+/// Returns the text of every workflow by its file name.
+fn workflows() -> BTreeMap<String, String> {
+    let folder = std::fs::read_dir(workspace_root().join(".github/workflows")).expect("workflows");
+    let read = |entry: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(entry.path()).expect("a workflow");
+        (entry.file_name().display().to_string(), text)
+    };
+    folder.flatten().map(read).collect()
+}
+
 #[test]
 fn no_workflow_names_a_mac_itself() {
-    let folder = std::fs::read_dir(workspace_root().join(".github/workflows")).expect("workflows");
-    for entry in folder.flatten() {
-        let text = std::fs::read_to_string(entry.path()).expect("a workflow");
+    for (name, text) in workflows() {
         let named: Vec<&str> = text.lines().filter(|line| line.contains("macos-1")).collect();
-        assert_eq!(named, Vec::<&str>::new(), "{}", entry.path().display());
+        assert_eq!(named, Vec::<&str>::new(), "{name}");
+    }
+}
+
+/// Returns what a line uses, if it uses an action or a container image: the text behind `uses:` or `image:`.
+fn used_by_line(line: &str) -> Option<&str> {
+    let line = line.trim_start().trim_start_matches("- ");
+    let used = line.strip_prefix("uses:").or_else(|| line.strip_prefix("image:"))?;
+    Some(used.trim())
+}
+
+/// Whether an action is a commit of another repository with its version behind it, or a file of this repository.
+fn is_pinned(used: &str) -> bool {
+    let parts = used.split_once('@').and_then(|(action, rest)| Some((action, rest.split_once(" # v")?)));
+    let Some((action, (commit, version))) = parts else { return used.starts_with("./") };
+    let is_number = |part: &str| !part.is_empty() && part.chars().all(|digit| digit.is_ascii_digit());
+    action.contains('/')
+        && !action.contains(':')
+        && commit.len() == 40
+        && commit.chars().all(|digit| matches!(digit, '0'..='9' | 'a'..='f'))
+        && version.split('.').count() == 3
+        && version.split('.').all(is_number)
+}
+
+/// A tag can be moved to another commit after a review, and the workflow that signs a release would run that commit.
+#[test]
+fn every_action_is_pinned_by_the_commit_of_one_version() {
+    let mut pins: BTreeMap<String, String> = BTreeMap::new();
+    for (name, text) in workflows() {
+        for used in text.lines().filter_map(used_by_line) {
+            assert!(is_pinned(used), "{name}: {used}");
+            let Some((action, pin)) = used.split_once('@') else { continue };
+            let known = pins.entry(action.to_owned()).or_insert_with(|| pin.to_owned());
+            assert_eq!(known, pin, "{name}: {action} has one version in all workflows");
+        }
+    }
+    assert!(pins.len() > 3, "the search has lost the actions: {pins:?}");
+}
+
+#[test]
+fn a_tag_a_branch_or_a_short_commit_is_not_pinned() {
+    let commit = "08c6903cd8c0fde910a37f88322edcfb5dd907a8";
+    for (used, pinned) in [
+        (format!("actions/checkout@{commit} # v5.0.0"), true),
+        (format!("owner/repository/folder@{commit} # v1.22.333"), true),
+        ("./.github/actions/own".to_owned(), true),
+        (format!("actions/checkout@{commit}"), false),
+        (format!("actions/checkout@{commit} # v5"), false),
+        (format!("actions/checkout@{} # v5.0.0", &commit[..39]), false),
+        ("actions/checkout@v5.0.0".to_owned(), false),
+        ("actions/checkout@main # v5.0.0".to_owned(), false),
+        ("docker://alpine:3.20".to_owned(), false),
+    ] {
+        assert_eq!(is_pinned(&used), pinned, "{used}");
+        assert_eq!(used_by_line(&format!("      - uses: {used}")), Some(used.as_str()));
     }
 }
 
