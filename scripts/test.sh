@@ -111,6 +111,8 @@ build="programs and tests, built"
 if [ "$what" = --all ] || [ "$what" = --quick ]; then
   step "format"
   cargo fmt --all --check
+  step "licenses, duplicates and sources of the dependencies"
+  scripts/deny.sh
   # Clippy is the compiler with more lints: it builds the programs and tests, too. `cargo clippy` beside `cargo build`
   # would read all of the code twice.
   export RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__
