@@ -112,3 +112,27 @@ fn the_client_finds_no_fault_in_plugin_and_marketplace() {
         }
     }
 }
+
+/// Claude Code has some of the rules by which its plugin directory refuses or warns: README, license, icon, links, files.
+#[test]
+fn the_plugin_directory_would_take_the_plugin() {
+    let world = World::without_git().without_plimsoll();
+    let path = folder().display().to_string();
+    let validate = ["plugin", "validate", "--strict", "--json", "--profile", "directory", &path];
+    let report = world.claude(&validate).run().expect_success().json();
+    assert_eq!(report["directory"]["findings"], json!([]), "{report}");
+    assert_eq!(report["directory"]["incomplete"], false, "{report}");
+    // Only plimsoll-linear has an address of its own; those of a database or a collector are the user's.
+    assert_eq!(report["hosts"]["declared"]["plugin"], true, "{report}");
+    assert_eq!(report["hosts"]["named"][0]["host"], "api.linear.app", "{report}");
+}
+
+/// The directory takes a square PNG of 512 to 2048 pixels below 2 MB. Claude Code itself checks only that it is a picture.
+#[test]
+fn the_icon_has_the_size_that_the_plugin_directory_takes() {
+    let icon = std::fs::read(folder().join(".claude-plugin/icon.png")).expect("the icon");
+    assert!(icon.starts_with(b"\x89PNG\r\n\x1a\n") && icon.len() < 2_000_000);
+    let side = |at: usize| u32::from_be_bytes(icon[at..at + 4].try_into().expect("four bytes"));
+    let (width, height) = (side(16), side(20));
+    assert!(width == height && (512..=2048).contains(&width), "{width} x {height}");
+}

@@ -48,8 +48,11 @@ fn the_plugin_of_a_release_needs_nothing_else_and_gives_way_to_what_is_installed
     let repository = repository(&world);
     world.claude(&["plugin", "marketplace", "add", &repository]).run().expect_success();
     world.claude(&["plugin", "install", "plimsoll@plimsoll"]).run().expect_success();
-    let validated = world.claude(&["plugin", "validate", "--strict", "--json", &repository]).run();
-    assert_eq!(validated.code, Some(0), "{validated:?}");
+    world.claude(&["plugin", "validate", "--strict", "--json", &repository]).run().expect_success();
+    let plugin = format!("{repository}/plugin");
+    let validate = ["plugin", "validate", "--strict", "--json", "--profile", "directory", &plugin];
+    let report = world.claude(&validate).run().expect_success().json();
+    assert_eq!(report["directory"]["findings"], serde_json::json!([]), "{report}");
 
     let session = ["-p", "hi", "--output-format", "json", "--model", "opus", "--allowedTools", "Bash"];
     world.claude(&session).run().expect_success();
