@@ -1,6 +1,7 @@
 //! The Claude Code plugin: its files, and what the real client makes of them.
 
 mod entries;
+mod evals;
 mod files;
 mod frames;
 mod market;
