@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes everything else of a release from its archives: install.sh, the Homebrew formula, the npm packages, the plugin's
-# repository, the provenance statement, and SHA256SUMS over all of it. It builds nothing: what it makes has the very
-# programs of the archives, for the targets that have one. The address in all of them is `repository` in Cargo.toml.
+# repository, the provenance statement, and SHA256SUMS over all of it, and over the list of what is linked if scripts/release/sbom.sh
+# has put it there. It builds nothing: what it makes has the very programs of the archives, for the targets that have one. The address
+# in all of them is `repository` in Cargo.toml.
 #
 # Usage: scripts/release/packages.sh [--out DIR] [--tag TAG]
 #   --out DIR   the folder of the archives, also for what is made [default: target/release-archives]
@@ -156,6 +157,7 @@ packed "$stage" "plimsoll-plugin-$version" | put "plimsoll-plugin-$version.tar.g
 # Everything of this version, and nothing that an earlier call left.
 files=(install.sh plimsoll.rb "plimsoll-plugin-$version.tar.gz" "plimsoll-$version.tgz")
 for target in "${targets[@]}"; do files+=("plimsoll-$version-$target.tar.gz" "plimsoll-${npm_name[$target]}-$version.tgz"); done
+[ ! -f "$out/plimsoll.cdx.json" ] || files+=(plimsoll.cdx.json)
 
 # A statement in the form of SLSA's provenance. It is signed by nobody: it says what the maker of the release claims. What
 # GitHub attests is apart, and can be checked (docs/platforms.md).

@@ -1,6 +1,6 @@
 //! What is made from the archives of a release.
 
-use crate::delivery::releases::{TARGETS, VERSION, stand_in};
+use crate::delivery::releases::{TARGETS, VERSION, repository, stand_in};
 use crate::delivery::{LONG, found, script, shell};
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::World;
@@ -8,13 +8,6 @@ use serde_json::Value;
 
 fn packages(world: &World, more: &[&str]) -> plimsoll_testkit::world::Finished {
     script(world, "release/packages.sh", &[&["--out", "out"], more].concat()).timeout(LONG).run()
-}
-
-/// The one address, as Cargo.toml has it.
-fn repository() -> String {
-    let manifest = std::fs::read_to_string(workspace_root().join("Cargo.toml")).expect("Cargo.toml");
-    let line = manifest.lines().find_map(|line| line.strip_prefix("repository = ")).expect("an address");
-    line.trim_matches('"').to_owned()
 }
 
 #[test]
@@ -89,6 +82,20 @@ fn npm_packages_run_nothing_when_they_are_installed_and_have_one_file_of_each_pr
     assert_eq!(main["optionalDependencies"].as_object().map(serde_json::Map::len), Some(machines.len()));
     let url = main["repository"]["url"].as_str().unwrap_or_default();
     assert_eq!(url, format!("git+{}.git", repository()));
+}
+
+/// The release workflow makes the list of what is linked in a job of its own and puts it beside the archives.
+#[test]
+fn the_list_of_what_is_linked_is_in_the_sums_and_in_the_provenance() {
+    let world = World::without_git();
+    stand_in(&world, "out", VERSION);
+    world.write("out/plimsoll.cdx.json", "{\"bomFormat\": \"CycloneDX\"}\n");
+    let made = packages(&world, &[]).expect_success().stdout;
+    assert!(made.lines().any(|line| line == "plimsoll.cdx.json"), "{made}");
+    shell(&world, "cd out && grep ' plimsoll.cdx.json$' SHA256SUMS | sha256sum -c --strict").expect_success();
+    let statement = world.json(format!("out/plimsoll-{VERSION}.intoto.json"));
+    let subjects = statement["subject"].as_array().expect("subjects");
+    assert!(subjects.iter().any(|subject| subject["name"] == "plimsoll.cdx.json"), "{statement}");
 }
 
 /// A release may lack a machine: then nothing that is made from it names that one.

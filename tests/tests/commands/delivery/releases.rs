@@ -1,6 +1,7 @@
 //! Releases of small programs, and a server on loopback that has them.
 
 use crate::delivery::shell;
+use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::World;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,6 +14,13 @@ pub(super) const TARGETS: [&str; 4] = [
     "x86_64-apple-darwin",
     "x86_64-unknown-linux-musl",
 ];
+
+/// The address of the repository, as Cargo.toml has it.
+pub(super) fn repository() -> String {
+    let manifest = std::fs::read_to_string(workspace_root().join("Cargo.toml")).expect("Cargo.toml");
+    let line = manifest.lines().find_map(|line| line.strip_prefix("repository = ")).expect("an address");
+    line.trim_matches('"').to_owned()
+}
 
 /// The one of this machine.
 pub(super) fn own_target() -> &'static str {
