@@ -5,6 +5,7 @@ mod completions;
 mod help;
 mod installer;
 mod manual;
+mod names;
 mod npm;
 mod online;
 mod packages;
