@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the judges of what we give out: the Python packages of the exports' formats and Linear's own package into
-# target/, and a browser for the page. Says where their Python lies.
+# Installs the judges of what we give out: the Python packages of the exports' formats, zizmor for the workflows and Linear's own
+# package into target/, and a browser for the page. Prints where their Python lies.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

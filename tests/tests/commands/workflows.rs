@@ -1,9 +1,9 @@
 //! GitHub's workflows: one file names the machines that they run on, with the day on which GitHub ends them, and every action is
 //! pinned by the commit of its version.
 
-use crate::delivery::script;
-use plimsoll_testkit::workspace_root;
+use crate::delivery::{LONG, script};
 use plimsoll_testkit::world::World;
+use plimsoll_testkit::{target_dir, workspace_root};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -64,6 +64,25 @@ fn every_action_is_pinned_by_the_commit_of_one_version() {
         }
     }
     assert!(pins.len() > 3, "the search has lost the actions: {pins:?}");
+}
+
+/// Expressions in scripts, stored credentials, rights that nobody needs, poisoned caches: zizmor knows them, without the network.
+#[test]
+fn no_workflow_has_a_weakness_that_zizmor_knows() {
+    let zizmor = target_dir().join("judges/bin/zizmor");
+    assert!(zizmor.exists(), "{} is missing: scripts/judges.sh installs it", zizmor.display());
+    let world = World::without_git();
+    let workflows = workspace_root().join(".github/workflows").display().to_string();
+    let judge = |folder: &str| {
+        world.command(&zizmor, &["--offline", "--no-progress", "--no-config", folder]).timeout(LONG).run()
+    };
+    let judged = judge(&workflows);
+    assert!(judged.code == Some(0) && judged.stdout.contains("No findings"), "{judged:?}");
+    // The judge sees something: a branch's name is anybody's text, and here a shell would run it.
+    let text = "on: pull_request_target\njobs:\n  a:\n    runs-on: x\n    steps:\n      - run: echo ${{ github.head_ref }}\n";
+    world.write("weak/.github/workflows/weak.yml", text);
+    let weak = judge(&world.path("weak").display().to_string());
+    assert!(weak.code != Some(0) && weak.stdout.contains("template-injection"), "{weak:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use super::stage::folder;
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
-use plimsoll_testkit::workspace_root;
+use plimsoll_testkit::target_dir;
 use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -68,7 +68,7 @@ fn the_evals_tell_a_session_with_the_plugin_from_one_without() {
     let copy = ["-R", &folder().display().to_string(), &plugin];
     world.command("cp", &copy).run().expect_success();
     // Nothing that a session writes below /tmp stays there: the sandbox of an eval hides that folder.
-    let temporary = workspace_root().join("target/evals").display().to_string();
+    let temporary = target_dir().join("evals").display().to_string();
     std::fs::create_dir_all(&temporary).expect("the build folder is writable");
     let arguments =
         [

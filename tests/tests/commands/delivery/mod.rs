@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Copying the programs of a debug build, on a busy disk.
-const LONG: Duration = Duration::from_secs(120);
+pub(crate) const LONG: Duration = Duration::from_secs(120);
 
 /// One of our scripts, with programs that are already built.
 pub(crate) fn script(world: &World, name: &str, arguments: &[&str]) -> Launch {
