@@ -123,6 +123,8 @@ manifest plimsoll "The load line for Claude Code" \
 plugin=$stage/plimsoll-plugin-$version
 mkdir -p "$plugin/.claude-plugin"
 cp -R hooks-config/plugin "$plugin/plugin"
+# Reports of evals that somebody ran here.
+rm -rf "$plugin/plugin/evals/results"
 cp "${licenses[@]}" "$plugin/"
 filled scripts/release/plugin/README.md >"$plugin/README.md"
 jq '.plugins[0].source = "./plugin"
