@@ -130,7 +130,7 @@ filled scripts/release/plugin/README.md >"$plugin/README.md"
 jq '.plugins[0].source = "./plugin"
   | .plugins[0].description = "Hooks, slash commands, the frame agent and the MCP server of Plimsoll, with its programs."' \
   .claude-plugin/marketplace.json >"$plugin/.claude-plugin/marketplace.json"
-jq --arg url "$repository" '.homepage = $url | .description |= sub(" It needs Plimsoll.s programs."; "")' \
+jq --arg url "$repository" --arg version "$version" '.version = $version | .homepage = $url | .description |= sub(" It needs Plimsoll.s programs."; "")' \
   hooks-config/plugin/.claude-plugin/plugin.json >"$plugin/plugin/.claude-plugin/plugin.json"
 # A program that the user has installed comes first; else the plugin's own.
 jq '(.. | .command? | strings) |= sub("; command -v (?<name>[a-z-]+) >/dev/null \\|\\| ";
