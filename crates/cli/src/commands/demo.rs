@@ -67,7 +67,7 @@ fn play(arguments: &DemoArguments) -> Result<bool, DemoError> {
     stage.set()?;
     let model = story(|turn| agent(turn).delay(PACE));
     say(
-        "A plan of three items, the real client, Plimsoll's hooks, and a scripted model on 127.0.0.1: nothing is paid.",
+        "A plan of three items, the real client, Plimsoll's hooks, and a scripted model on 127.0.0.1: nothing is paid, the prices shown are simulated.",
     );
     say("In iteration 2 the window fills: 20 → 55 → 72 → 87 %. Watch the checkpoint and the resume.\n");
     let code = stage.run(&client, &model.url())?;
