@@ -3,7 +3,7 @@
 
 use crate::door::{self, Last, Opened, Spot};
 use crate::limited::{self, LimitedFile};
-pub use crate::plain::{DRAFT, Durability, canonical, resolve_link};
+pub use crate::plain::{DRAFT, Durability, canonical, link_target, resolve_link};
 use crate::{StoreError, environment, hidden, io};
 use chrono::{DateTime, Utc};
 use plimsoll_system::files::{sync_all, sync_data};
@@ -376,6 +376,12 @@ pub fn link(text: &str, path: &Path) -> Result<(), StoreError> {
     linked.map_err(|refused| refused.of("make the link", path))
 }
 
+/// Makes a link, or replaces what is at the path in one step. The caller has seen that nothing of the user's is there.
+pub fn replace_link(target: &Path, path: &Path) -> Result<(), StoreError> {
+    let linked = Spot::of(path, Last::Itself, true).and_then(|spot| spot.replace_link(target));
+    linked.map_err(|refused| refused.of("make the link", path))
+}
+
 /// Puts the names in a folder on the disk, where its file system can.
 pub fn sync_folder(folder: &Path) {
     if let Ok(folder) = door::folder(folder) {
@@ -579,6 +585,19 @@ mod tests {
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o644);
         assert_eq!(names(&folder.path().join("deep")), ["target.json"]);
+    }
+
+    #[test]
+    fn a_link_is_replaced_in_one_step_and_what_it_led_to_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("new folder/link");
+        for target in ["one", "two"] {
+            fs::create_dir_all(folder.path().join("new folder").join(target)).unwrap();
+            replace_link(Path::new(target), &link).unwrap();
+            assert_eq!(link_target(&link).as_deref(), Some(Path::new(target)));
+        }
+        assert_eq!(names(&folder.path().join("new folder")), ["link", "one", "two"]);
+        assert_eq!(link_target(&folder.path().join("new folder/one")), None);
     }
 
     #[test]

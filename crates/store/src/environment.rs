@@ -80,7 +80,19 @@ pub fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
-/// The folder this program is in.
+/// The folder this program is in, behind all links: the other programs lie there. macOS names the link by which it was started.
 pub fn own_directory() -> Option<PathBuf> {
-    std::env::current_exe().ok()?.parent().map(Path::to_owned)
+    crate::disk::canonical(&std::env::current_exe().ok()?).parent().map(Path::to_owned)
+}
+
+/// The folder by whose absolute path this program was started; `None` if it was started by its name or by a relative path.
+pub fn invoked_directory() -> Option<PathBuf> {
+    let invoked = PathBuf::from(std::env::args_os().next()?);
+    invoked.parent().filter(|folder| folder.is_absolute()).map(Path::to_owned)
+}
+
+/// The folders of the PATH, in its order, without the relative ones.
+pub fn search_folders() -> Vec<PathBuf> {
+    let path = search_path().unwrap_or_default();
+    std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect()
 }

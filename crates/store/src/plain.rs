@@ -35,6 +35,11 @@ pub fn resolve_link(path: &Path) -> PathBuf {
     }
 }
 
+/// Returns the text of a link, wherever it leads; `None` if the path is no link.
+pub fn link_target(path: &Path) -> Option<PathBuf> {
+    fs::read_link(path).ok()
+}
+
 /// The path with every link resolved; the path itself if it leads nowhere.
 pub fn canonical(path: &Path) -> PathBuf {
     // Mostly it is so already. The standard library would ask libc, which looks at each part and wants memory of its own for it.

@@ -139,6 +139,17 @@ impl Spot {
         }
     }
 
+    /// Makes a link, or replaces what is there in one step. A kill between the two leaves a draft, which does no harm.
+    pub(crate) fn replace_link(&self, target: &Path) -> Result<(), Refused> {
+        let draft = self.draft_name();
+        rustix::fs::symlinkat(target, &self.folder, &draft)?;
+        if let Err(error) = rustix::fs::renameat(&self.folder, &draft, &self.folder, &self.name) {
+            let _ = rustix::fs::unlinkat(&self.folder, &draft, AtFlags::empty());
+            return Err(error.into());
+        }
+        Ok(())
+    }
+
     fn create_in_place(&self, bytes: &[u8]) -> Result<bool, Refused> {
         // Not in one step: here a kill may leave half a file.
         match self.new_file(&self.name, PRIVATE) {
