@@ -166,7 +166,10 @@ fn the_server_goes_in_once_and_comes_out_byte_for_byte() {
     ] {
         let once = servers::install(text, &spaced).unwrap();
         let server = &value(&once.text)["mcpServers"]["plimsoll"];
-        let expected = json!({"command": spaced("plimsoll-mcp"), "args": [], "alwaysLoad": true});
+        let folder = spaced("").trim_end_matches('/').to_owned();
+        let path = format!("{folder}:${{PATH:-/usr/bin:/bin}}:${{HOME}}/.local/bin:${{HOME}}/.cargo/bin");
+        let expected =
+            json!({"command": "plimsoll-mcp", "args": [], "env": {"PATH": path}, "alwaysLoad": true});
         assert_eq!((server, &once.entry), (&expected, &McpEntry::Ours));
         assert_eq!(servers::install(&once.text, &spaced).unwrap().text, once.text);
         assert_eq!(servers::uninstall(&once.text, None).unwrap().text, text);
@@ -184,6 +187,26 @@ fn the_server_goes_in_once_and_comes_out_byte_for_byte() {
     }
     assert!(servers::uninstall(&once, None).unwrap().empty);
     assert_eq!(value(&servers::install("", &bare).unwrap().text), servers::config(&bare));
+}
+
+#[test]
+fn an_entry_of_another_path_or_an_earlier_version_is_ours() {
+    for server in [
+        json!({"command": "/old/plimsoll-mcp", "args": [], "alwaysLoad": true}),
+        // A PATH cannot name such a folder.
+        json!({"command": "/a:b/plimsoll-mcp", "args": [], "alwaysLoad": true}),
+        json!({"command": "plimsoll-mcp", "args": [], "alwaysLoad": true}),
+    ] {
+        let text = json!({"mcpServers": {"plimsoll": server}}).to_string();
+        assert_eq!(servers::entry(&text).unwrap(), Some(McpEntry::Ours), "{text}");
+        let fresh = value(&servers::install("", &spaced).unwrap().text);
+        assert_eq!(value(&servers::install(&text, &spaced).unwrap().text), fresh, "{text}");
+    }
+    let odd = |program: &str| format!("/a:b/{program}");
+    let text = servers::install("", &odd).unwrap().text;
+    assert_eq!(value(&text)["mcpServers"]["plimsoll"]["command"], "/a:b/plimsoll-mcp");
+    let other = json!({"mcpServers": {"plimsoll": {"command": "plimsoll-mcp", "args": [], "env": {"PATH": "/mine"}, "alwaysLoad": true}}});
+    assert!(matches!(servers::entry(&other.to_string()).unwrap(), Some(McpEntry::OwnWay(_))));
 }
 
 #[test]

@@ -16,7 +16,7 @@ const LIST: &str = "mcpServers";
 /// Who wrote the entry with our server's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum McpEntry {
-    /// Exactly what we write, whatever the path.
+    /// Exactly what this version or an earlier one writes, whatever the path.
     Ours,
     /// The user's own way to start our program; with the entry's text.
     OwnWay(String),
@@ -54,6 +54,31 @@ fn server(command_for: &dyn Fn(&str) -> String) -> Value {
     json!({ "command": command_for(PROGRAM), "args": [], "alwaysLoad": true })
 }
 
+/// The folders of the PATH behind the one of this machine's programs, for a colleague who has the list, too.
+const USUAL_FOLDERS: &str = ":${PATH:-/usr/bin:/bin}:${HOME}/.local/bin:${HOME}/.cargo/bin";
+
+/// The server in a project's list, by the path of its program. The entry names it by its name, as the plugin's does: of two servers with
+/// one command the client starts one. The PATH of the entry leads a client to it that was not started in a terminal.
+fn listed_server(path: &str) -> Value {
+    let folder = path.strip_suffix(PROGRAM).and_then(|folder| folder.strip_suffix('/'));
+    match folder.filter(|folder| folder.starts_with('/') && !folder.contains([':', '$'])) {
+        Some(folder) => {
+            let path = format!("{folder}{USUAL_FOLDERS}");
+            json!({ "command": PROGRAM, "args": [], "env": { "PATH": path }, "alwaysLoad": true })
+        }
+        None => server(&|_| path.to_owned()),
+    }
+}
+
+/// The path that an entry as [`listed_server`] writes it was made of.
+fn listed_path(entry: &Value) -> Option<String> {
+    let command = entry.get("command")?.as_str()?.to_owned();
+    let folder = entry.pointer("/env/PATH").and_then(|path| path.as_str()?.strip_suffix(USUAL_FOLDERS));
+    let path = folder.map_or(command, |folder| format!("{folder}/{PROGRAM}"));
+    let is_ours = *entry == listed_server(&path) || *entry == server(&|_| path.clone());
+    is_ours.then_some(path)
+}
+
 /// Whose the server of our name is; none if there is no such entry.
 pub fn entry(existing: &str) -> Result<Option<McpEntry>, Unreadable> {
     let (_, body) = start(existing);
@@ -70,7 +95,7 @@ pub fn command(existing: &str) -> Option<String> {
 /// Puts our server in; one of ours with another path is brought up to date, any other entry of that name stays.
 pub fn install(existing: &str, command_for: &dyn Fn(&str) -> String) -> Result<Joined, Unreadable> {
     let (mark, body) = start(existing);
-    let server = server(command_for);
+    let server = listed_server(&command_for(PROGRAM));
     let (body, entry) = match find(&body)? {
         Some(found) => match whose(&body, &found) {
             McpEntry::Ours if text::value(&body, &found) != server => {
@@ -109,12 +134,10 @@ pub fn uninstall(existing: &str, before: Option<&str>) -> Result<Parted, Unreada
 /// Whether the file is still exactly what an installation made of `before`, whatever the path was.
 pub fn is_untouched_since(before: &str, current: &str) -> bool {
     let (_, body) = start(current);
-    let command = find(&body).ok().flatten().and_then(|found| {
-        text::value(&body, &found).get("command").and_then(Value::as_str).map(str::to_owned)
-    });
-    let Some(command) = command else { return false };
+    let path = find(&body).ok().flatten().and_then(|found| listed_path(&text::value(&body, &found)));
+    let Some(path) = path else { return false };
     entry(before).is_ok_and(|entry| entry != Some(McpEntry::Ours))
-        && install(before, &|_| command.clone()).is_ok_and(|joined| joined.text == current)
+        && install(before, &|_| path.clone()).is_ok_and(|joined| joined.text == current)
 }
 
 fn find(body: &str) -> Result<Option<Range<usize>>, Unreadable> {
@@ -131,11 +154,7 @@ fn whose(body: &str, at: &Range<usize>) -> McpEntry {
     if command.rsplit('/').next() != Some(PROGRAM) {
         return McpEntry::Foreign(body[at.clone()].to_owned());
     }
-    if value == server(&|_| command.to_owned()) {
-        McpEntry::Ours
-    } else {
-        McpEntry::OwnWay(body[at.clone()].to_owned())
-    }
+    if listed_path(&value).is_some() { McpEntry::Ours } else { McpEntry::OwnWay(body[at.clone()].to_owned()) }
 }
 
 fn append(body: &str, server: Value) -> Result<String, Unreadable> {
