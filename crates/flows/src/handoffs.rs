@@ -85,8 +85,8 @@ pub fn find_to_continue(project: &Project, asking: Option<&SessionId>) -> Contin
     }
 }
 
-/// A slash command of ours that can continue names this command.
-const CONTINUE_WORDS: &str = "plimsoll handoffs --continue";
+/// A slash command of ours that can continue names this command, behind the path of the program.
+const CONTINUE_WORDS: &str = " handoffs --continue";
 
 /// What the user types to continue from this handoff, the newest one: the slash command where it is installed and knows how, else a
 /// mention of the file.

@@ -4,6 +4,7 @@
 //! the file before the first change; what is not ours is never removed.
 
 mod client;
+mod command_links;
 mod files;
 pub mod git_exclude;
 mod hook_links;
@@ -13,29 +14,29 @@ pub mod plugin;
 mod program_home;
 mod removal;
 mod returned;
+mod slash_commands;
 mod team;
 
 use crate::install::git_exclude::Excluded;
 pub use client::Client;
+use command_links::plan_links;
+pub use command_links::{CommandLink, CommandLinks};
 pub use files::OwnFile;
 use files::{plan_exclude, write_own};
 pub use memory::{MemoryInstallation, ServerEntry};
-use places::{Places, holds_unguarded};
+use places::{Places, holds_ours, holds_unguarded};
 use plimsoll_protocol::settings::{self, HookSupport, Parts, Unreadable};
 use plimsoll_store::disk::{self, Durability};
 use plimsoll_store::{StoreError, environment};
-pub(crate) use program_home::is_copied;
-pub use program_home::{program_home, ready_programs};
+use program_home::settings_path;
+pub(crate) use program_home::{is_copied, ready_programs};
+pub use program_home::{planned_copy, program_home, set_up_programs};
 pub use removal::{Removal, plan_removal};
 pub use returned::Returned;
+pub use slash_commands::COMMANDS;
+use slash_commands::{users_program, with_program};
 use std::path::{Path, PathBuf};
 pub use team::{TeamFiles, plan_team_files};
-
-/// The slash commands that come along.
-pub const COMMANDS: [(&str, &str); 2] = [
-    ("ralph.md", include_str!("../../../hooks-config/commands/ralph.md")),
-    ("handoff.md", include_str!("../../../hooks-config/commands/handoff.md")),
-];
 
 /// Whose settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,11 +115,24 @@ pub struct Change {
     pub after: Option<Vec<u8>>,
 }
 
+/// One link that is made, replaced or removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkChange {
+    /// The link.
+    pub path: PathBuf,
+    /// Where it leads now; none if there is no link.
+    pub before: Option<PathBuf>,
+    /// Where it leads then; none if it is removed.
+    pub after: Option<PathBuf>,
+}
+
 /// Everything that is about to be written, in order, and the messages for the user.
 #[derive(Debug)]
 pub struct Plan<Report> {
     /// In the order of writing; empty if there is nothing to do.
     pub changes: Vec<Change>,
+    /// The links, after the files.
+    pub links: Vec<LinkChange>,
     /// What was found and decided.
     pub report: Report,
     /// Every file that an installation writes: a killed one may have left drafts of them.
@@ -156,6 +170,8 @@ pub struct Installation {
     pub memory_dropped: bool,
     /// The exclude file; none for the user's settings, which belong to no project.
     pub excluded: Option<Excluded>,
+    /// The links by which a terminal finds the copied programs; none if it finds them without.
+    pub links: Option<CommandLinks>,
     /// Programs that the settings name and that are not installed beside this one.
     pub missing_programs: Vec<PathBuf>,
 }
@@ -187,31 +203,30 @@ pub fn plan_installation(
     let now = disk::read(&places.settings)?;
     let text = decoded(&places.settings, now.as_deref().unwrap_or_default())?;
     let guarded = scope == Scope::Project;
-    let merged = settings::install(text, Parts { era, memory, wrap, guarded }, &command_for)
+    let merged = settings::install(text, Parts { era, memory, wrap, guarded }, &settings_command)
         .map_err(|place| InstallError::Unreadable { path: places.settings.clone(), place })?;
     let had_memory = settings::our_hooks(text).unwrap_or_default().iter().any(settings::OurHook::is_memorys);
     let mut changes = Vec::new();
     let backup =
         if merged.text == text { None } else { plan_settings(&places, &now, merged.text, &mut changes)? };
-    let mut commands = Vec::new();
-    for (name, text) in COMMANDS {
-        commands.push(write_own(&places.commands.join(name), text, &mut changes)?);
-    }
-    let memory_installed = if merged.memory {
-        Some(memory::plan(&places, memory, merged.variable, &mut changes)?)
-    } else {
-        None
-    };
+    // A project's folder has one of each: where the team's entries are, they are the team's.
+    let are_shared = guarded || scope == Scope::Local && places.sibling.as_deref().is_some_and(holds_ours);
+    let commands = plan_commands(&places.commands, are_shared, &mut changes)?;
+    let plan_memory = || memory::plan(&places, memory, are_shared, merged.variable, &mut changes);
+    let memory_installed = merged.memory.then(plan_memory).transpose()?;
     let excluded = match scope {
         Scope::User => None,
-        Scope::Project | Scope::Local => Some(plan_exclude(project, &mut changes)?),
+        // The path that they name is for this user's machine alone, so nobody should commit them.
+        Scope::Project | Scope::Local => Some(plan_exclude(project, !are_shared, &mut changes)?),
     };
     let team_files = match scope {
         Scope::Project => Some(team::plan(&places, project, &mut changes)?),
         Scope::User | Scope::Local => None,
     };
     changes.retain(|change| change.before != change.after);
+    let mut links = Vec::new();
     let report = Installation {
+        links: plan_links(&mut links),
         settings: places.settings,
         client,
         era,
@@ -228,7 +243,18 @@ pub fn plan_installation(
         excluded,
         missing_programs: missing_programs(Parts { memory: merged.memory, ..era.into() }),
     };
-    Ok(Plan { changes, report, files })
+    Ok(Plan { changes, links, report, files })
+}
+
+/// Plans the slash commands. They name the program by its path, unless a team shares them.
+fn plan_commands(
+    folder: &Path,
+    are_shared: bool,
+    changes: &mut Vec<Change>,
+) -> Result<Vec<(PathBuf, OwnFile)>, InstallError> {
+    let program = users_program();
+    let text = |file: &str| if are_shared { file.to_owned() } else { with_program(file, &program) };
+    COMMANDS.iter().map(|(name, file)| write_own(&folder.join(name), &text(file), changes)).collect()
 }
 
 /// The settings' new text, after a backup if nothing of ours was in them; answers where that is.
@@ -278,6 +304,16 @@ pub fn carry_out<Report>(plan: &Plan<Report>) -> Result<(), InstallError> {
             None => disk::remove(&disk::resolve_link(&change.path))?,
         }
     }
+    for link in &plan.links {
+        let is_unchanged = disk::link_target(&link.path) == link.before;
+        if !is_unchanged || link.before.is_none() && disk::exists(&link.path) {
+            return Err(InstallError::Changed { path: link.path.clone() });
+        }
+        match &link.after {
+            Some(target) => disk::replace_link(target, &link.path)?,
+            None => disk::remove(&link.path)?,
+        }
+    }
     // The project's own folder stays, even if nothing is left in it.
     let is_in_root = |path: &Path| places::IN_ROOT.iter().any(|name| path.ends_with(name));
     let is_ours = |change: &&Change| change.after.is_none() && !is_in_root(&change.path);
@@ -289,8 +325,8 @@ pub fn carry_out<Report>(plan: &Plan<Report>) -> Result<(), InstallError> {
     Ok(())
 }
 
-/// How a settings file names one of our programs on this machine: by its bare name where the PATH leads to
-/// the program beside this one (a team shares the project's settings), else by its path.
+/// How a run names one of our programs to its sessions: by its bare name where the PATH, which they have from the run, leads to the
+/// program beside this one, else by its path. Of two servers with one command the client starts one.
 pub fn command_for(program: &str) -> String {
     let Some(own) = program_home() else { return program.to_owned() };
     let found = environment::find_program(program).map(|found| disk::canonical(&found));
@@ -299,6 +335,11 @@ pub fn command_for(program: &str) -> String {
     } else {
         own.join(program).display().to_string()
     }
+}
+
+/// The absolute path by which a settings file names one of our programs.
+fn settings_command(program: &str) -> String {
+    settings_path(program).map_or_else(|| program.to_owned(), |path| path.display().to_string())
 }
 
 fn decoded<'b>(path: &Path, bytes: &'b [u8]) -> Result<&'b str, InstallError> {

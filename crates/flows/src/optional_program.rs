@@ -32,7 +32,7 @@ pub struct NoProgram {
 
 /// Why a program on the PATH is not started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ignored {
+pub(crate) enum Ignored {
     /// Its entry of the PATH is relative: another folder in each working directory.
     Relative,
     /// It is in the project.
@@ -87,13 +87,14 @@ pub(crate) fn find_on_path(project: &Project, name: &str) -> Result<PathBuf, Ign
 }
 
 /// The project's folder, and the working tree that it is in: a clone brings both.
-fn places_of(project: &Project) -> Vec<PathBuf> {
+pub(crate) fn places_of(project: &Project) -> Vec<PathBuf> {
     let root = disk::canonical(project.root());
     let tree = repository(&root).map(|(tree, _)| tree.to_owned());
     tree.into_iter().chain([root]).collect()
 }
 
-fn why_ignored(path: &Path, places: &[PathBuf]) -> Option<Ignored> {
+/// Returns why nobody may trust a program at this path, if there is a reason.
+pub(crate) fn why_ignored(path: &Path, places: &[PathBuf]) -> Option<Ignored> {
     if !path.is_absolute() {
         return Some(Ignored::Relative);
     }

@@ -166,7 +166,9 @@ fn switched_off() -> World {
 
 fn doubled() -> World {
     let world = installed(MODERN);
-    user_settings(&world, &elsewhere(&bin_dir().display().to_string()));
+    let link = world.home().join("link");
+    std::os::unix::fs::symlink(bin_dir(), &link).unwrap();
+    user_settings(&world, &elsewhere(&link.display().to_string()));
     world
 }
 
@@ -177,7 +179,8 @@ fn gone() -> World {
     let text = world.read(".claude/settings.local.json");
     world.write(
         ".claude/settings.local.json",
-        &text.replace("\"plimsoll-stop-gate\"", "\"/gone/plimsoll-stop-gate\""),
+        &text
+            .replace(&bin_dir().join("plimsoll-stop-gate").display().to_string(), "/gone/plimsoll-stop-gate"),
     );
     world
 }

@@ -18,10 +18,15 @@ fn world() -> World {
     world
 }
 
+/// The command as the text has it.
+fn named(arguments: &str) -> String {
+    format!("{} {arguments}", plimsoll_testkit::bin_dir().join("plimsoll").display())
+}
+
 /// A model that does what the command's text asks for: runs the named command and answers with what it printed,
 /// from the heading on. It looks around first, so that the session has a figure which the client has written down.
-fn obedient(command: &'static str) -> ScriptedModel {
-    let calls = [Step::bash("plimsoll --version"), Step::bash(command)];
+fn obedient(arguments: &'static str) -> ScriptedModel {
+    let calls = [Step::bash(named("--version")), Step::bash(named(arguments))];
     let answer = move |request: &Request| {
         let results = request.tool_results();
         match calls.get(results.len()) {
@@ -45,12 +50,15 @@ fn ask(world: &World, prompt: &str) -> Value {
 #[test]
 fn a_headless_session_answers_with_the_table_of_its_run() {
     let mut world = world();
-    let model = obedient("plimsoll context --markdown");
+    let model = obedient("context --markdown");
     world.use_model(&model);
     let result = ask(&world, "/ralph context");
     let told = model.main_requests()[0].last_text();
     assert!(
-        told.contains("`context`: `plimsoll context --markdown`. Your whole answer is what it printed"),
+        told.contains(&format!(
+            "`context`: `{}`. Your whole answer is what it printed",
+            named("context --markdown")
+        )),
         "{told}"
     );
     let shown = result["result"].as_str().unwrap_or_default();
@@ -73,7 +81,7 @@ fn a_headless_session_answers_with_the_table_of_its_run() {
 #[test]
 fn a_checkpoint_is_told_with_its_iteration_and_what_follows() {
     let mut world = world();
-    let model = obedient("plimsoll checkpoint --summary 'The form is done.'");
+    let model = obedient("checkpoint --summary 'The form is done.'");
     world.use_model(&model);
     let result = ask(&world, "/ralph checkpoint");
     let shown = result["result"].as_str().unwrap_or_default();
@@ -87,7 +95,7 @@ fn a_checkpoint_is_told_with_its_iteration_and_what_follows() {
 #[test]
 fn on_a_screen_the_table_is_a_table() {
     let mut world = world();
-    let model = obedient("plimsoll context --markdown");
+    let model = obedient("context --markdown");
     world.use_model(&model);
     let args = ["--model", "opus", "--permission-mode", "default"];
     let mut terminal = Terminal::claude(&world, &args, 140, 50);
@@ -109,15 +117,15 @@ fn on_a_screen_the_table_is_a_table() {
 fn start_in_a_session_leads_to_the_one_command_that_works_in_a_terminal() {
     let mut world = plimsoll_tests::world("# Plan\n\n- [ ] Item three\n");
     world.plimsoll(&["init", "--local"]).run().expect_success();
-    let command = "plimsoll start --objective 'Do the plan.'";
+    let command = named("start --objective 'Do the plan.'");
     let model = ScriptedModel::start(move |request: &Request| match request.tool_results().first() {
-        None => Step::bash(command),
+        None => Step::bash(command.as_str()),
         Some((_, printed)) => Step::text(printed.as_str()),
     });
     world.use_model(&model);
     let result = ask(&world, "/ralph start Do the plan.");
     let told = model.main_requests()[0].last_text();
-    assert!(told.contains("plimsoll start --objective 'the objective'"), "{told}");
+    assert!(told.contains(&named("start --objective 'the objective'")), "{told}");
     let shown = result["result"].as_str().unwrap_or_default();
     assert!(shown.contains("nothing was started"), "{shown}");
     for file in [".claude/ralph-state.json", "PROMPT.md"] {

@@ -165,21 +165,22 @@ fn a_resume_that_names_no_client_arguments_uses_those_of_before() {
 }
 
 #[test]
-fn hooks_that_the_project_names_by_their_path_run_once_each() {
-    let mut world = world(ITEMS);
-    let _model = start(&mut world, honest);
-    world.plimsoll(&["init", "--local"]).run().expect_success();
-    let path = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
-    let folder = path.split(':').find(|folder| std::path::Path::new(folder).join("plimsoll").exists());
-    let settings = world.read(".claude/settings.local.json");
-    let by_path = settings.replace("\"plimsoll-", &format!("\"{}/plimsoll-", folder.expect("our programs")));
-    assert_ne!(settings, by_path);
-    world.write(".claude/settings.local.json", &by_path);
-    let finished = run(&world, &[]);
-    assert_eq!(finished.code, Some(0), "{finished:?}");
-    let journal = journal(&world);
-    assert_eq!(events(&journal, "session_start").len(), 3, "one a session");
-    assert_eq!(events(&journal, "session_end").len(), 3, "one a session");
+fn hooks_that_settings_name_by_path_or_by_bare_name_run_once_each() {
+    let bin = format!("\"{}/plimsoll-", plimsoll_testkit::bin_dir().display());
+    // An earlier version wrote bare names.
+    for spelling in [bin.as_str(), "\"plimsoll-"] {
+        let mut world = world(ITEMS);
+        let _model = start(&mut world, honest);
+        world.plimsoll(&["init", "--local"]).run().expect_success();
+        let settings = world.read(".claude/settings.local.json");
+        assert_eq!(settings.matches(&bin).count(), 9, "{settings}");
+        world.write(".claude/settings.local.json", &settings.replace(&bin, spelling));
+        let finished = run(&world, &[]);
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        let journal = journal(&world);
+        assert_eq!(events(&journal, "session_start").len(), 3, "one a session");
+        assert_eq!(events(&journal, "session_end").len(), 3, "one a session");
+    }
 }
 
 #[test]

@@ -5,7 +5,9 @@ mod scope;
 
 use crate::console::{fail, say};
 use clap::Args;
-use plimsoll_flows::install::{self, Change, Client, InstallError, Plan, Scope, Wishes, carry_out};
+use plimsoll_flows::install::{
+    self, Change, Client, InstallError, LinkChange, Plan, Scope, Wishes, carry_out,
+};
 use plimsoll_store::environment;
 use scope::Choice;
 use similar::{ChangeTag, TextDiff};
@@ -77,8 +79,8 @@ pub(crate) fn init(arguments: &InitArguments) -> ExitCode {
         }
     };
     let wishes = Wishes { memory: arguments.memory, wrap: arguments.wrap };
-    // Before the plan: a program that is there on the PATH is named by its bare name.
-    let readied = if place.dry_run { Ok(None) } else { install::ready_programs() };
+    // Before the plan, which looks for the programs and their links.
+    let readied = if place.dry_run { Ok(install::planned_copy()) } else { install::set_up_programs() };
     let copied = readied.as_ref().ok().cloned().flatten();
     let plan = readied
         .map_err(InstallError::from)
@@ -101,7 +103,8 @@ fn finish<Report>(
     let done = plan.and_then(|plan| {
         if arguments.dry_run {
             let changes = if arguments.diff { diffs(&plan.changes) } else { summary(&plan.changes) };
-            return Ok(format!("{}\n{changes}", lines(&plan)));
+            let links = link_summary(&plan.links);
+            return Ok(format!("{}\n{changes}{links}", lines(&plan)));
         }
         carry_out(&plan)?;
         Ok(lines(&plan))
@@ -133,6 +136,15 @@ fn summary(changes: &[Change]) -> String {
     };
     let lines = changes.iter().map(|change| format!("  {}: {}\n", change.path.display(), words(change)));
     format!("Files (--diff shows the changes):\n{}", lines.collect::<String>())
+}
+
+/// A line for each link.
+fn link_summary(links: &[LinkChange]) -> String {
+    let words = |link: &LinkChange| match &link.after {
+        Some(target) => format!("link to {}", target.display()),
+        None => "removed".to_owned(),
+    };
+    links.iter().map(|link| format!("  {}: {}\n", link.path.display(), words(link))).collect()
 }
 
 /// Unified diffs of every file; a backup, being a copy, takes one line.

@@ -2,7 +2,7 @@
 
 use super::{Change, InstallError};
 use crate::install::git_exclude;
-use crate::install::git_exclude::{ExcludeFile, Excluded};
+use crate::install::git_exclude::{ExcludeFile, Excluded, SLASH_COMMANDS};
 use plimsoll_store::{StoreError, disk};
 use std::path::{Path, PathBuf};
 
@@ -43,13 +43,13 @@ pub(super) fn write_own(
 
 pub(super) fn remove_own(
     path: &Path,
-    text: &str,
+    is_unchanged: impl Fn(&str) -> bool,
     changes: &mut Vec<Change>,
 ) -> Result<(PathBuf, OwnFile), InstallError> {
     let before = disk::read(path)?;
     let outcome = match &before {
         None => OwnFile::Absent,
-        Some(bytes) if bytes == text.as_bytes() => OwnFile::Removed,
+        Some(bytes) if std::str::from_utf8(bytes).is_ok_and(&is_unchanged) => OwnFile::Removed,
         Some(_) => OwnFile::Kept,
     };
     if outcome == OwnFile::Removed {
@@ -58,9 +58,23 @@ pub(super) fn remove_own(
     Ok((path.to_owned(), outcome))
 }
 
-pub(super) fn plan_exclude(project: &Path, changes: &mut Vec<Change>) -> Result<Excluded, InstallError> {
+/// Plans the exclude lines for the run files, and for the slash commands if they are this user's alone.
+pub(super) fn plan_exclude(
+    project: &Path,
+    are_commands_own: bool,
+    changes: &mut Vec<Change>,
+) -> Result<Excluded, InstallError> {
     match git_exclude::place_of(project) {
-        Some(place) => plan_lines(place, changes),
+        Some(place) => {
+            let after = |now: &[u8]| {
+                if are_commands_own {
+                    place.with_ours(now, &SLASH_COMMANDS)
+                } else {
+                    place.without_lines(&place.with_ours(now, &[]), &SLASH_COMMANDS)
+                }
+            };
+            plan_lines(&place, after, changes)
+        }
         None => Ok(Excluded::NoRepository),
     }
 }
@@ -68,7 +82,7 @@ pub(super) fn plan_exclude(project: &Path, changes: &mut Vec<Change>) -> Result<
 pub(super) fn plan_gitignore(project: &Path, changes: &mut Vec<Change>) -> Result<Excluded, InstallError> {
     let place = git_exclude::gitignore_of(project);
     refuse_link(&place.file)?;
-    plan_lines(place, changes)
+    plan_lines(&place, |now| place.with_ours(now, &[]), changes)
 }
 
 /// A clone may hold links: none of them makes us write a file that is not the project's.
@@ -77,15 +91,19 @@ pub(super) fn refuse_link(path: &Path) -> Result<(), InstallError> {
     if disk::is_link(&path) { Err(StoreError::NotAFile { path }.into()) } else { Ok(()) }
 }
 
-fn plan_lines(place: ExcludeFile, changes: &mut Vec<Change>) -> Result<Excluded, InstallError> {
+fn plan_lines(
+    place: &ExcludeFile,
+    after: impl Fn(&[u8]) -> Vec<u8>,
+    changes: &mut Vec<Change>,
+) -> Result<Excluded, InstallError> {
     let before = disk::read(&place.file)?;
     let now = before.clone().unwrap_or_default();
-    let after = place.with_ours(&now, &[]);
+    let after = after(&now);
     if after == now {
-        return Ok(Excluded::Already(place.file));
+        return Ok(Excluded::Already(place.file.clone()));
     }
     changes.push(Change { path: place.file.clone(), before, after: Some(after) });
-    Ok(Excluded::Written(place.file))
+    Ok(Excluded::Written(place.file.clone()))
 }
 
 pub(super) fn plan_include(

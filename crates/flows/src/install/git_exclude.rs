@@ -22,6 +22,9 @@ pub const RUN_FILES: &[&str] = &[
     "/.*.plimsoll-draft",
 ];
 
+/// The slash commands of one user in a project: they name a program by its path on this user's machine.
+pub(crate) const SLASH_COMMANDS: [&str; 2] = [".claude/commands/ralph.md", ".claude/commands/handoff.md"];
+
 /// What became of the exclude file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Excluded {
@@ -92,6 +95,14 @@ impl ExcludeFile {
             }
         }
         Block { before, lines, after }.render()
+    }
+
+    /// The file without our lines for these paths.
+    pub(crate) fn without_lines(&self, text: &[u8], paths: &[&str]) -> Vec<u8> {
+        let mut block = Block::find(text);
+        let lines: Vec<Vec<u8>> = paths.iter().map(|path| self.line(path).into_bytes()).collect();
+        block.lines.retain(|line| !lines.contains(line));
+        block.render()
     }
 
     /// The file without the lines of this project: at the root of the working tree, without any of ours.
@@ -182,6 +193,16 @@ mod tests {
         assert!(with.starts_with("mine\n# plimsoll\n.claude/plimsoll/\n"), "{with}");
         assert!(with.ends_with("\n/PROMPT.md\n# plimsoll end\ntheirs"), "{with}");
         assert_eq!(place("").without_ours(with.as_bytes()), b"mine\ntheirs");
+    }
+
+    #[test]
+    fn single_lines_of_ours_are_removed_and_no_others() {
+        let both = [place(""), place("sub/")]
+            .iter()
+            .fold(b"x\n".to_vec(), |text, place| place.with_ours(&text, &SLASH_COMMANDS));
+        let rest = String::from_utf8(place("sub/").without_lines(&both, &SLASH_COMMANDS)).unwrap();
+        assert!(!rest.contains("sub/.claude/commands") && rest.contains("sub/.claude/plimsoll/"), "{rest}");
+        assert!(rest.contains("\n.claude/commands/ralph.md\n") && rest.ends_with("\nx\n"), "{rest}");
     }
 
     #[test]

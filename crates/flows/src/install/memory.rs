@@ -3,7 +3,7 @@
 use super::files::{OwnFile, write_own};
 use super::places::Places;
 use super::returned::{Returned, drop_left_over};
-use super::{Change, InstallError, backup_of, command_for, decoded};
+use super::{Change, InstallError, backup_of, decoded, settings_command};
 use plimsoll_protocol::settings::servers::{self, McpEntry};
 use plimsoll_protocol::settings::{Variable, agent, quoted};
 use plimsoll_store::disk;
@@ -37,19 +37,22 @@ pub enum ServerEntry {
     Foreign,
 }
 
-/// Plans server and agent. What is not asked for is only brought up to date where it is ours.
+/// Plans server and agent. What is not asked for is only brought up to date where it is ours. A list that the team shares names the
+/// server's program by its name.
 pub(super) fn plan(
     places: &Places,
     asked: bool,
+    is_shared: bool,
     variable: Option<Variable>,
     changes: &mut Vec<Change>,
 ) -> Result<MemoryInstallation, InstallError> {
+    let command_for = if is_shared { |program: &str| program.to_owned() } else { settings_command };
     let server = match &places.servers {
-        Some((list, backup)) => Some((list.clone(), plan_server(list, backup, asked, changes)?)),
+        Some((list, backup)) => Some((list.clone(), plan_server(list, backup, asked, command_for, changes)?)),
         None => None,
     };
     let by_hand = (asked && server.is_none()).then(|| {
-        let program = quoted(&command_for(servers::PROGRAM));
+        let program = quoted(&settings_command(servers::PROGRAM));
         format!("claude mcp add --scope user {} -- {program}", servers::NAME)
     });
     let agent = if asked || disk::exists(&places.agent) {
@@ -64,6 +67,7 @@ fn plan_server(
     list: &Path,
     backup: &Path,
     asked: bool,
+    command_for: fn(&str) -> String,
     changes: &mut Vec<Change>,
 ) -> Result<ServerEntry, InstallError> {
     let now = disk::read(list)?;

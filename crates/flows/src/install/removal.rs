@@ -1,9 +1,11 @@
 //! Everything that an installation wrote, taken out again.
 
+use super::command_links::plan_link_removal;
 use super::files::{OwnFile, plan_include, remove_own};
 use super::memory::plan_server_removal;
 use super::places::{Places, holds_memory, holds_ours};
 use super::returned::{Returned, drop_left_over};
+use super::slash_commands::is_unchanged;
 use super::team;
 use super::{COMMANDS, Change, InstallError, Plan, Scope, decoded};
 use plimsoll_protocol::settings::{self, OurHook};
@@ -39,6 +41,8 @@ pub struct Removal {
     pub left: Vec<PathBuf>,
     /// What the user may have added to the user's own list of servers is left there.
     pub by_hand: bool,
+    /// Our links in the user's folder of programs that go.
+    pub links: Vec<PathBuf>,
     /// The preferences and ignore rules for everybody that go.
     pub team_files: Vec<PathBuf>,
     /// Other settings files that the client reads here and that hold entries of ours.
@@ -62,6 +66,7 @@ pub fn plan_removal(scope: Scope, project: &Path) -> Result<Plan<Removal>, Insta
         memory_still_in: places.sibling.clone().filter(|path| holds_memory(path)),
         left: Vec::new(),
         by_hand: false,
+        links: Vec::new(),
         team_files: Vec::new(),
         also_in: places.others.iter().filter(|(_, path)| holds_ours(path)).cloned().collect(),
     };
@@ -73,22 +78,27 @@ pub fn plan_removal(scope: Scope, project: &Path) -> Result<Plan<Removal>, Insta
         if let Some((list, backup)) = &places.servers {
             report.servers = plan_server_removal(list, backup, &mut changes)?;
         }
-        report.agent = Some(remove_own(&places.agent, settings::agent::FILE, &mut changes)?);
+        report.agent = Some(remove_own(&places.agent, |text| text == settings::agent::FILE, &mut changes)?);
     }
     if scope == Scope::Project {
         report.team_files = team::plan_removal(&places, project, &mut changes)?;
     }
     report.by_hand = scope == Scope::User && report.removed.iter().any(OurHook::is_memorys);
     if report.still_in.is_none() {
-        for (name, text) in COMMANDS {
-            report.commands.push(remove_own(&places.commands.join(name), text, &mut changes)?);
+        for (name, file) in COMMANDS {
+            let path = places.commands.join(name);
+            report.commands.push(remove_own(&path, |text| is_unchanged(text, file), &mut changes)?);
         }
         if scope != Scope::User {
             report.exclude = plan_include(project, &mut changes)?;
             report.left = recorded(project);
         }
     }
-    Ok(Plan { changes, report, files: places.files(scope, project) })
+    let mut links = Vec::new();
+    if scope == Scope::User {
+        report.links = plan_link_removal(&mut links);
+    }
+    Ok(Plan { changes, links, report, files: places.files(scope, project) })
 }
 
 /// Files of sessions and runs in a project. (Names with a `*`, of backups and drafts, are left out.)

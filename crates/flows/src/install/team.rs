@@ -28,7 +28,7 @@ pub fn plan_team_files(project: &Path) -> Result<Plan<TeamFiles>, InstallError> 
     let places = Places::of(Scope::Project, project)?;
     let mut changes = Vec::new();
     let report = plan(&places, project, &mut changes)?;
-    Ok(Plan { changes, report, files: places.files(Scope::Project, project) })
+    Ok(Plan { changes, links: Vec::new(), report, files: places.files(Scope::Project, project) })
 }
 
 pub(super) fn plan(
@@ -51,7 +51,7 @@ pub(super) fn plan_removal(
     changes: &mut Vec<Change>,
 ) -> Result<Vec<PathBuf>, InstallError> {
     files::refuse_link(&places.preferences)?;
-    let (preferences, outcome) = remove_own(&places.preferences, NO_PREFERENCES, changes)?;
+    let (preferences, outcome) = remove_own(&places.preferences, |text| text == NO_PREFERENCES, changes)?;
     let removed = (outcome == OwnFile::Removed).then_some(preferences);
     Ok(removed.into_iter().chain(files::plan_gitignore_removal(project, changes)?).collect())
 }

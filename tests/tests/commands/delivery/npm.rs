@@ -6,6 +6,7 @@ use crate::delivery::releases::{VERSION, serve, stand_in};
 use crate::delivery::{LONG, script, shell, tree};
 use plimsoll_testkit::world::{Finished, World};
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// The package of this machine.
 fn platform() -> &'static str {
@@ -61,11 +62,13 @@ fn init_copies_the_programs_and_hooks_outlive_what_npm_removes() {
     make_real(&world);
     let home = world.home().display().to_string();
     let copied = format!("{home}/.local/share/plimsoll/versions/{VERSION}/bin");
+    let stable = format!("{home}/.local/share/plimsoll/bin");
     let settings = world.home().join(".claude/settings.json");
 
     let before = tree(&world, &home);
     let dry = shell(&world, "npx --offline plimsoll init --user --dry-run --diff").expect_success().stdout;
-    assert!(dry.contains(&copied) && !dry.contains("node_modules") && !dry.contains("Careful"), "{dry}");
+    assert!(dry.contains(&copied) && dry.contains(&stable), "{dry}");
+    assert!(!dry.contains("node_modules") && !dry.contains("Careful"), "{dry}");
     let without_npms =
         |text: &str| text.lines().filter(|line| !line.contains("./.npm")).collect::<Vec<_>>().join("\n");
     assert_eq!(without_npms(&tree(&world, &home)), without_npms(&before), "a dry run copies nothing");
@@ -75,7 +78,12 @@ fn init_copies_the_programs_and_hooks_outlive_what_npm_removes() {
     let mut named = Vec::new();
     commands(&world.json(&settings), &mut named);
     assert!(named.len() > 8, "{named:?}");
-    assert!(named.iter().all(|command| command.starts_with(&copied)), "{named:?}");
+    assert!(named.iter().all(|command| command.starts_with(&format!("{stable}/"))), "{named:?}");
+    for name in ["plimsoll", "plimsoll-fleet", "plimsoll-linear", "plimsoll-mcp", "plimsoll-otel"] {
+        let linked = shell(&world, &format!("readlink ~/.local/bin/{name}")).expect_success().stdout;
+        assert_eq!(linked.trim(), format!("{stable}/{name}"));
+        assert!(Path::new(&copied).join(name).exists(), "{name} is copied");
+    }
     // What npx starts, without the second that npx takes.
     let doctor = shell(&world, "node_modules/.bin/plimsoll doctor --json").json();
     assert_eq!(doctor["programs"]["folder"], copied.as_str());
@@ -94,11 +102,12 @@ fn init_copies_the_programs_and_hooks_outlive_what_npm_removes() {
     npm(&world, "uninstall plimsoll").expect_success();
     shell(&world, "rm -rf node_modules ~/.npm").expect_success();
     for command in ["plimsoll-post-tool", "plimsoll-stop-gate"] {
-        let told = shell(&world, &format!("'{copied}/{command}' version")).expect_success().stdout;
+        let told = shell(&world, &format!("'{stable}/{command}' version")).expect_success().stdout;
         assert_eq!(told, format!("{command} {VERSION}\n"));
     }
-    shell(&world, &format!("'{copied}/plimsoll' uninstall --user")).expect_success();
+    shell(&world, "~/.local/bin/plimsoll uninstall --user").expect_success();
     assert!(!settings.exists());
+    assert_eq!(shell(&world, "ls ~/.local/bin").stdout, "");
 }
 
 #[test]

@@ -83,10 +83,13 @@ fn a_slash_command_reaches_the_model_as_our_text() {
     let mut stage = Stage::new();
     stage.done(&["init", "--local"]);
     let told = client_run(&mut stage, "/ralph status", vec![Step::text("done")]);
-    assert!(told.contains("called `/ralph` with: status") && told.contains("`plimsoll status`"), "{told}");
+    let named = stage.named("plimsoll");
+    assert!(told.contains("called `/ralph` with: status"), "{told}");
+    assert!(told.contains(&format!("`{named} status`")), "{told}");
     let told = client_run(&mut stage, "/handoff the build is red", vec![Step::text("done")]);
     assert!(
-        told.contains("(may be empty): the build is red") && told.contains("plimsoll checkpoint --summary"),
+        told.contains("(may be empty): the build is red")
+            && told.contains(&format!("`{named} checkpoint --summary")),
         "{told}"
     );
     assert!(!told.contains("delete this line"), "the marker is not for the model: {told}");

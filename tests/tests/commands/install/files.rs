@@ -1,7 +1,7 @@
 //! In, again and out: every byte of every file.
 
 use super::stage::{BACKUP, FOREIGN, SETTINGS, Stage, events_of};
-use plimsoll_protocol::settings;
+use plimsoll_protocol::settings::{self, HookSupport};
 
 #[test]
 fn in_and_out_again_leaves_every_file_as_it_was() {
@@ -37,7 +37,7 @@ fn files_that_init_made_are_gone_after_uninstall() {
             // Without a terminal nobody can be asked: the user's own.
             _ => stage.world.home().join(".claude/settings.json"),
         };
-        assert_eq!(stage.world.read(&file), settings::MODERN);
+        assert_eq!(stage.world.read(&file), stage.settings(HookSupport::Modern));
         assert!(stage.world.exists(file.with_file_name("commands/ralph.md")));
         stage.done(&[&["uninstall"], scope].concat());
         assert_eq!(stage.files(), before);
@@ -99,13 +99,8 @@ fn a_dry_run_says_what_would_change_and_writes_nothing() {
     }
     assert!(said.starts_with("Dry run: nothing was written.\n") && said.lines().count() <= 24, "{said}");
     let said = stage.done(&["init", "--local", "--dry-run", "--diff"]);
-    for part in [
-        "\n+++ ",
-        "\"command\": \"plimsoll-stop-gate\"",
-        "\n+# plimsoll\n",
-        "ralph.md",
-        "nothing was written",
-    ] {
+    let hook = format!("\"command\": \"{}\"", stage.named("plimsoll-stop-gate"));
+    for part in ["\n+++ ", &hook, "\n+# plimsoll\n", "ralph.md", "nothing was written"] {
         assert!(said.contains(part), "{part}\n{said}");
     }
     assert_eq!(stage.files(), before);

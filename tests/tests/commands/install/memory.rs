@@ -12,8 +12,10 @@ const DEPTH: &str = "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH";
 const OTHERS: &str =
     "{\n\t\"mcpServers\": {\n\t\t\"other\": {\"command\": \"x\", \"args\": []}\n\t},\n\t\"z\": 1.50\n}";
 
-fn server() -> Value {
-    servers::config(&str::to_owned)["mcpServers"]["plimsoll"].clone()
+fn server(stage: &Stage) -> Value {
+    let list = servers::install("", &|program| stage.named(program)).expect("a list").text;
+    let list: Value = serde_json::from_str(&list).expect("JSON");
+    list["mcpServers"]["plimsoll"].clone()
 }
 
 #[test]
@@ -32,7 +34,12 @@ fn the_memory_comes_and_goes_and_leaves_every_file_as_it_was() {
             assert!(said.contains(part), "{part}: {said}");
         }
         assert_eq!((stage.world.read(BACKUP), stage.world.read(SERVERS_BACKUP)), (text.into(), list.into()));
-        assert_eq!(stage.world.json(SERVERS)["mcpServers"]["plimsoll"], server());
+        assert_eq!(stage.world.json(SERVERS)["mcpServers"]["plimsoll"], server(&stage));
+        assert_eq!(
+            server(&stage)["command"],
+            "plimsoll-mcp",
+            "the client then starts one server beside the plugin"
+        );
         assert_eq!(stage.world.json(SETTINGS)["env"][DEPTH], "5");
         assert_eq!(stage.world.read(AGENT), agent::FILE);
         let mut expected = events_of(settings::MODERN);
@@ -61,7 +68,8 @@ fn files_that_the_memory_made_are_gone_after_uninstall_in_every_scope() {
         let folder = if user { stage.world.home().join(".claude") } else { stage.world.path(".claude") };
         assert!(stage.world.exists(folder.join("agents/frame.md")));
         assert_eq!(stage.world.exists(SERVERS), !user, "the client rewrites the user's own list itself");
-        assert_eq!(said.contains("claude mcp add --scope user plimsoll -- plimsoll-mcp"), user, "{said}");
+        let added = format!("claude mcp add --scope user plimsoll -- {}", stage.named("plimsoll-mcp"));
+        assert_eq!(said.contains(&added), user, "{said}");
         let said = stage.done(&["uninstall", scope]);
         assert_eq!(said.contains("claude mcp remove --scope user plimsoll"), user, "{said}");
         assert_eq!(stage.files(), before);
@@ -73,7 +81,7 @@ fn files_that_the_memory_made_are_gone_after_uninstall_in_every_scope() {
 fn without_the_word_no_memory_comes() {
     let stage = Stage::new();
     stage.done(&["init", "--local"]);
-    assert_eq!(stage.world.read(SETTINGS), settings::MODERN);
+    assert_eq!(stage.world.read(SETTINGS), stage.settings(HookSupport::Modern));
     assert!(!stage.world.exists(SERVERS) && !stage.world.exists(AGENT));
     stage.done(INIT);
     assert!(stage.world.exists(SERVERS) && stage.world.exists(AGENT), "it may come later");
@@ -88,7 +96,7 @@ fn a_plain_init_renews_what_is_stale_and_brings_nothing_back() {
     let whole = stage.files();
     for (file, from, to) in [
         (SETTINGS, "plimsoll-memory", "/old/plimsoll-memory"),
-        (SERVERS, "plimsoll-mcp", "/old/plimsoll-mcp"),
+        (SERVERS, "\"PATH\": \"", "\"PATH\": \"/old"),
         (AGENT, "You work", "You worked"),
     ] {
         stage.world.write(file, &stage.world.read(file).replace(from, to));
@@ -194,16 +202,15 @@ fn a_dry_run_shows_every_file_of_the_memory_and_writes_none() {
     stage.world.write(SERVERS, OTHERS);
     let before = stage.files();
     let said = stage.done(&["init", "--local", "--memory", "--dry-run", "--diff"]);
-    for part in
-        ["\"part-5\"", "\"command\": \"plimsoll-mcp\"", "+name: frame", DEPTH, "Dry run: nothing was written"]
-    {
+    let server = format!("\"PATH\": \"{}:", stage.bin.display());
+    for part in ["\"part-5\"", &server, "+name: frame", DEPTH, "Dry run: nothing was written"] {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert_eq!(stage.files(), before);
     stage.done(INIT);
     let installed = stage.files();
     let said = stage.done(&["uninstall", "--local", "--dry-run", "--diff"]);
-    assert!(said.contains("-name: frame") && said.contains("\"command\": \"plimsoll-mcp\""), "{said}");
+    assert!(said.contains("-name: frame") && said.contains(&server), "{said}");
     assert_eq!(stage.files(), installed);
 }
 

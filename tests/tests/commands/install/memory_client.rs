@@ -25,8 +25,8 @@ fn has_the_memory(stage: &mut Stage, more: &[&str]) {
 
 #[test]
 fn the_client_connects_the_server_and_offers_the_agent() {
-    for stage in [Stage::new(), Stage::with_folder("it's a $HOME", false)] {
-        let mut stage = stage;
+    for (folder, on_path) in [("bin", true), ("it's apart", false), ("it's a $HOME", false)] {
+        let mut stage = Stage::with_folder(folder, on_path);
         stage.done(&["init", "--local", "--memory"]);
         has_the_memory(&mut stage, &[]);
     }

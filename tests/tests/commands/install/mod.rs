@@ -2,7 +2,9 @@
 
 mod any;
 mod client;
+mod copied;
 mod files;
+mod lasting;
 mod memory;
 mod memory_client;
 mod stage;

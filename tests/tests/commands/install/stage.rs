@@ -1,6 +1,6 @@
 //! A project, a home and our programs, and what became of their files.
 
-use plimsoll_protocol::settings;
+use plimsoll_protocol::settings::{self, Parts};
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::world::{Finished, World};
 use serde_json::Value;
@@ -63,6 +63,16 @@ impl Stage {
     pub(crate) fn client(&self, version: &str) {
         self.world.write(self.world.home().join("clients/claude"), &format!("#!/bin/sh\necho '{version}'\n"));
         self.shell("chmod 755 \"$HOME/clients/claude\"");
+    }
+
+    /// What `init` writes into an empty settings file.
+    pub(crate) fn settings(&self, parts: impl Into<Parts>) -> String {
+        settings::install("", parts, &|program| self.named(program)).expect("settings").text
+    }
+
+    /// How settings and slash commands name one of our programs.
+    pub(crate) fn named(&self, program: &str) -> String {
+        self.bin.join(program).display().to_string()
     }
 
     pub(crate) fn plimsoll(&self, args: &[&str]) -> Finished {

@@ -1,7 +1,7 @@
 //! What the user has: another client, commands, links, worktrees, no git.
 
 use super::stage::{FOREIGN, SETTINGS, Stage, events_of};
-use plimsoll_protocol::settings;
+use plimsoll_protocol::settings::{self, HookSupport};
 use plimsoll_testkit::world::World;
 use serde_json::json;
 
@@ -29,18 +29,18 @@ fn wrong_usage_is_told_from_failure() {
 #[test]
 fn the_template_fits_the_client_on_the_path() {
     for (version, template, said) in [
-        (None, settings::MODERN, "`claude` is not on the PATH"),
-        (Some("2.1.329 (Claude Code)"), settings::MODERN, "modern (the client is 2.1.329)"),
-        (Some("2.1.101 (Claude Code)"), settings::CLASSIC, "classic (the client is 2.1.101"),
-        (Some("1.0.128 (Claude Code)"), settings::CLASSIC, "classic (the client is 1.0.128"),
-        (Some(""), settings::CLASSIC, "does not report its version"),
+        (None, HookSupport::Modern, "`claude` is not on the PATH"),
+        (Some("2.1.329 (Claude Code)"), HookSupport::Modern, "modern (the client is 2.1.329)"),
+        (Some("2.1.101 (Claude Code)"), HookSupport::Classic, "classic (the client is 2.1.101"),
+        (Some("1.0.128 (Claude Code)"), HookSupport::Classic, "classic (the client is 1.0.128"),
+        (Some(""), HookSupport::Classic, "does not report its version"),
     ] {
         let stage = Stage::new();
         if let Some(version) = version {
             stage.client(version);
         }
         let printed = stage.done(&["init", "--local"]);
-        assert_eq!(stage.world.read(SETTINGS), template);
+        assert_eq!(stage.world.read(SETTINGS), stage.settings(template));
         assert!(printed.contains(said), "{printed}");
     }
 }

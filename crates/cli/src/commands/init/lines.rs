@@ -3,9 +3,11 @@
 use plimsoll_domain::text::counted;
 use plimsoll_flows::install::git_exclude::Excluded;
 use plimsoll_flows::install::{
-    Client, Installation, MemoryInstallation, OwnFile, Plan, Removal, Returned, Scope, ServerEntry, TeamFiles,
+    Client, CommandLinks, Installation, MemoryInstallation, OwnFile, Plan, Removal, Returned, Scope,
+    ServerEntry, TeamFiles,
 };
-use plimsoll_protocol::settings::{HookSupport, Variable, servers};
+use plimsoll_protocol::settings::{HookSupport, Variable, quoted, servers};
+use plimsoll_store::environment;
 use std::path::Path;
 
 /// A command that was copied alone has no hooks beside it.
@@ -18,7 +20,10 @@ const HOW_TO_INSTALL: &str = concat!(
 /// Where the programs were copied to, if they were.
 pub(super) fn copied(to: Option<&Path>) -> String {
     to.map_or_else(String::new, |to| {
-        format!("{}: the programs, copied out of a folder in which they would not stay\n", to.display())
+        format!(
+            "{}: the programs, copied here because npm or Claude Code may delete its own copy\n",
+            to.display()
+        )
     })
 }
 
@@ -116,6 +121,7 @@ fn lines_beside(report: &Installation, project: &Path) -> Vec<String> {
         OwnFile::Already | OwnFile::Removed | OwnFile::Absent => None,
     }));
     lines.extend(report.memory.iter().flat_map(|memory| memory_lines(memory, report, project)));
+    lines.extend(report.links.iter().flat_map(link_lines));
     if report.memory_dropped {
         lines.push("Careful: the working memory's hooks were removed; this client does not know their events. With a newer one: `plimsoll init --memory`.".to_owned());
     }
@@ -131,6 +137,41 @@ fn lines_beside(report: &Installation, project: &Path) -> Vec<String> {
     lines.push("Sessions that are already open keep their old hooks.".to_owned());
     lines.push("Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.".to_owned());
     lines
+}
+
+/// The links by which a terminal finds the programs, and what a user has to do for that.
+fn link_lines(links: &CommandLinks) -> Vec<String> {
+    let folder = links.folder.display();
+    let named = |outcome| -> Vec<String> {
+        let with = links.links.iter().filter(|link| link.outcome == outcome);
+        with.filter_map(|link| Some(link.path.file_name()?.to_string_lossy().into_owned())).collect()
+    };
+    let made = named(OwnFile::Written);
+    let mut lines = Vec::new();
+    if !made.is_empty() {
+        lines.push(format!("{folder}: links to the copied programs {}", made.join(", ")));
+    }
+    let kept = links.links.iter().filter(|link| link.outcome == OwnFile::Kept);
+    lines.extend(kept.map(|link| {
+        format!("Kept: {} is not ours. The copied program is {}", link.path.display(), link.target.display())
+    }));
+    if !links.is_on_path {
+        lines.push(format!("{folder} is not on your PATH. Add this line and open a new shell:"));
+        lines
+            .push(format!("  {}", path_line(&folder.to_string(), environment::variable("SHELL").as_deref())));
+    }
+    lines
+}
+
+/// The line that puts a folder on the PATH of a shell, with the file for it.
+fn path_line(folder: &str, shell: Option<&str>) -> String {
+    let file = match shell.and_then(|path| path.rsplit('/').next()) {
+        Some("fish") => return format!("fish_add_path {}    # ~/.config/fish/config.fish", quoted(folder)),
+        Some("zsh") => "~/.zshrc",
+        Some("bash") => "~/.bashrc",
+        _ => "~/.profile",
+    };
+    format!("export PATH={}:\"$PATH\"    # {file}", quoted(folder))
 }
 
 /// What belongs to the working memory, a line each; without being asked for it, only what changes.
@@ -233,6 +274,7 @@ pub(super) fn removal(plan: &Plan<Removal>, project: &Path) -> String {
         OwnFile::Kept => Some(format!("Kept: {}, because it was changed", shown(path))),
         OwnFile::Written | OwnFile::Already | OwnFile::Absent => None,
     }));
+    lines.extend(report.links.iter().map(|path| format!("{}: removed", shown(path))));
     lines.extend(report.exclude.iter().map(|path| format!("{}: our lines are removed", shown(path))));
     lines.extend(report.team_files.iter().map(|path| {
         let what = if path.ends_with(".gitignore") { "our lines are removed" } else { "removed" };
@@ -293,4 +335,29 @@ fn shown(path: &Path, project: &Path) -> String {
 
 fn joined(lines: &[String]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_for_the_path_fits_the_shell_and_the_folder() {
+        for (folder, shell, expected) in [
+            (
+                "/home/u/.local/bin",
+                Some("/bin/bash"),
+                r#"export PATH=/home/u/.local/bin:"$PATH"    # ~/.bashrc"#,
+            ),
+            (
+                "/home/u/.local/bin",
+                Some("/usr/bin/zsh"),
+                r#"export PATH=/home/u/.local/bin:"$PATH"    # ~/.zshrc"#,
+            ),
+            ("/home/a b/.local/bin", None, r#"export PATH='/home/a b/.local/bin':"$PATH"    # ~/.profile"#),
+            ("/home/a b/bin", Some("fish"), "fish_add_path '/home/a b/bin'    # ~/.config/fish/config.fish"),
+        ] {
+            assert_eq!(path_line(folder, shell), expected);
+        }
+    }
 }
