@@ -90,10 +90,12 @@ make_folder() { mkdir -p -- "$1" 2>/dev/null || fail "cannot make the folder $1"
 
 # A link of ours leads into the folder of the versions.
 is_ours() { [ -L "$1" ] && case $(readlink "$1") in "$versions"/*) true ;; *) false ;; esac; }
+# npm's `plimsoll init` makes links through the link to its version: they are replaced, and leave with that installation.
+is_inits() { [ -L "$1" ] && case $(readlink "$1") in "$data/plimsoll/bin"/*) true ;; *) false ;; esac; }
 check_free() {
   for link in "$@"; do
     if [ -e "$link" ] || [ -L "$link" ]; then
-      is_ours "$link" || fail "$link is there and not of this script: remove that installation first, or the file"
+      is_ours "$link" || is_inits "$link" || fail "$link is there and not of this script: remove that installation first, or the file"
     fi
   done
 }
@@ -123,6 +125,8 @@ uninstall() {
     elif [ -d "$folder" ]; then echo "Left: $folder, which npm's \`plimsoll init\` made."
     fi
   done
+  # It may have led to a version that is gone.
+  [ -e "$data/plimsoll/bin" ] || rm -f -- "$data/plimsoll/bin"
   rmdir -- "$versions" "$data/plimsoll" 2>/dev/null || true
   echo "Plimsoll has been removed: what this script put into $versions, and the links to it."
   echo "Hooks in settings files are not changed: \`plimsoll uninstall\` removes those, before you remove the programs."

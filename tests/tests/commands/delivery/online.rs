@@ -240,6 +240,25 @@ fn another_installation_is_left_alone() {
 }
 
 #[test]
+fn links_that_npms_init_made_are_replaced() {
+    let machine = Machine::new();
+    let bin = machine.at(".local/bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    let through = machine.at(".local/share/plimsoll/bin");
+    std::fs::create_dir_all(machine.at(".local/share/plimsoll/versions/0.0.1/bin")).unwrap();
+    std::os::unix::fs::symlink(machine.at(".local/share/plimsoll/versions/0.0.1/bin"), &through).unwrap();
+    std::os::unix::fs::symlink(through.join("plimsoll"), bin.join("plimsoll")).unwrap();
+    machine.install(&format!("v{VERSION}"), &[]).expect_success();
+    assert_eq!(machine.says(".local/bin/plimsoll"), format!("plimsoll {VERSION}\n"));
+    machine.script(&["--uninstall"]).run().expect_success();
+    assert!(through.is_symlink(), "npm's installation stays");
+    std::fs::remove_dir_all(machine.at(".local/share/plimsoll/versions/0.0.1")).unwrap();
+    machine.install(&format!("v{VERSION}"), &[]).expect_success();
+    machine.script(&["--uninstall"]).run().expect_success();
+    assert!(!machine.at(".local/share/plimsoll").exists(), "no link is left that leads nowhere");
+}
+
+#[test]
 fn any_shell_that_is_somebodys_sh_installs_it() {
     let machine = Machine::new();
     let from = format!("{}/v{VERSION}", machine.server);
