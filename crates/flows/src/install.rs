@@ -19,6 +19,7 @@ mod team;
 
 use crate::install::git_exclude::Excluded;
 pub use client::Client;
+pub(crate) use command_links::linked_folder;
 use command_links::plan_links;
 pub use command_links::{CommandLink, CommandLinks};
 pub use files::OwnFile;
@@ -29,7 +30,7 @@ use plimsoll_protocol::settings::{self, HookSupport, Parts, Unreadable};
 use plimsoll_store::disk::{self, Durability};
 use plimsoll_store::{StoreError, environment};
 use program_home::settings_path;
-pub(crate) use program_home::{is_copied, ready_programs};
+pub(crate) use program_home::{is_copied, lasting_path, ready_programs};
 pub use program_home::{planned_copy, program_home, set_up_programs};
 pub use removal::{Removal, plan_removal};
 pub use returned::Returned;

@@ -182,7 +182,17 @@ pub fn client_version(program: &Path) -> Option<String> {
 /// The build that one of our own programs says it is of, when it is asked with these words. None if it answers under another
 /// name than its file's.
 pub fn own_build(program: &Path, words: &[&str]) -> Option<Build> {
+    query_build(Command::new(program), program, words)
+}
+
+/// Does what [`own_build`] does, with an empty PATH.
+pub fn own_build_without_path(program: &Path, words: &[&str]) -> Option<Build> {
     let mut command = Command::new(program);
+    command.env("PATH", "");
+    query_build(command, program, words)
+}
+
+fn query_build(mut command: Command, program: &Path, words: &[&str]) -> Option<Build> {
     command.args(words);
     let outcome = run(command, Duration::from_secs(5));
     let build = Build::read(&String::from_utf8_lossy(&outcome.stdout)).filter(|_| outcome.succeeded())?;

@@ -23,7 +23,7 @@ pub use loops::{KNOWN_STATE_FILES, LoopFacts, StopHook};
 pub use memory::{MemoryFacts, Server};
 pub use plugin::PluginFacts;
 pub use preferences::PreferenceFacts;
-pub use programs::{Named, ProgramFacts, Standing};
+pub use programs::{Named, ProgramFacts, Standing, StartFailure, UnstartedEntry};
 pub use run::{RunFacts, Work};
 pub use settings::{Scope, SettingsFacts, SettingsFile, switched_off};
 pub use window::WindowFacts;

@@ -483,6 +483,68 @@ fn a_program_that_a_strangers_settings_name_is_judged_and_never_started() {
 }
 
 #[test]
+fn an_entry_by_bare_name_is_named_and_init_gives_it_a_path() {
+    let world = with_client(MODERN);
+    let bare = settings::install("", HookSupport::Modern, &str::to_owned).unwrap().text;
+    user_settings(&world, &bare);
+    let found = visit(&world);
+    assert_eq!((found.troubles(), found.finished.code), (vec!["settings.bare_name"], Some(0)));
+    assert_eq!(found.finding("settings.bare_name")["where"], "~/.claude/settings.json");
+    let what = found.finding("settings.bare_name")["what"].as_str().unwrap();
+    assert!(what.contains("6 programs without the folder"), "{what}");
+    world.plimsoll(&["init", "--user"]).run().expect_success();
+    assert_eq!(visit(&world).troubles(), [""; 0]);
+    // Such an entry searches the PATH on purpose.
+    world.plimsoll(&["init", "--project", "--entries"]).run().expect_success();
+    assert!(!visit(&world).troubles().contains(&"settings.bare_name"));
+}
+
+/// Programs of the hooks' names that leave a trace when they are started, and start only with a PATH.
+fn wrappers(world: &World, folder: &Path) {
+    for program in settings::PROGRAMS.iter() {
+        let real = bin_dir().join(program).display().to_string();
+        let text = format!("#!/bin/sh\n: >\"$HOME/was-started\"\nexec env '{real}' \"$@\"\n");
+        world.write_program(folder.join(program), &text);
+    }
+}
+
+#[test]
+fn a_users_entry_that_does_not_start_with_an_empty_path_is_named() {
+    let world = with_client(MODERN);
+    let folder = world.home().join("wrappers");
+    wrappers(&world, &folder);
+    user_settings(&world, &elsewhere(&folder.display().to_string()));
+    let found = visit(&world);
+    assert!(world.home().join("was-started").exists());
+    assert_eq!(found.finished.code, Some(1), "{:#?}", found.findings());
+    let all: Vec<&str> =
+        found.troubles().into_iter().filter(|code| *code == "settings.does_not_start").collect();
+    assert_eq!(all.len(), 6, "each program once: {:#?}", found.findings());
+    let finding = found.finding("settings.does_not_start");
+    assert!(finding["todo"].as_str().unwrap().contains("plimsoll init"), "{finding}");
+}
+
+#[test]
+fn no_program_is_started_because_a_file_of_the_project_names_it_and_none_inside_it() {
+    for (file, folder) in [
+        (".claude/settings.local.json", "../home/wrappers"),
+        (".claude/settings.local.json", "tools"),
+        (".claude/settings.json", "../home/wrappers"),
+        ("../home/.claude/settings.json", "tools"),
+    ] {
+        let world = with_client(MODERN);
+        let folder = world.path(folder);
+        wrappers(&world, &folder);
+        let folder = folder.canonicalize().unwrap();
+        world.write(file, &elsewhere(&folder.display().to_string()));
+        let found = visit(&world);
+        assert!(found.troubles().contains(&"programs.other_version"), "{file}: {:#?}", found.findings());
+        assert!(!found.troubles().contains(&"settings.does_not_start"), "{file}: {:#?}", found.findings());
+        assert!(!world.home().join("was-started").exists(), "{file}, {}", folder.display());
+    }
+}
+
+#[test]
 fn every_hook_program_tells_its_version_and_then_does_nothing_else() {
     let world = World::untouched();
     for program in settings::PROGRAMS.iter() {

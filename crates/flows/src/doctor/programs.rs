@@ -1,10 +1,10 @@
 //! Our programs: those beside us, and those that the settings name.
 
 use super::Files;
-use crate::install::program_home;
+use crate::install::{lasting_path, linked_folder, program_home};
 use crate::optional_program;
 use plimsoll_domain::build::Build;
-use plimsoll_policy::doctor::{Named, ProgramFacts, Standing};
+use plimsoll_policy::doctor::{Named, ProgramFacts, Scope, Standing, StartFailure, UnstartedEntry};
 use plimsoll_protocol::settings::{PROGRAMS, servers};
 use plimsoll_store::{Project, disk, environment, volume};
 use std::path::{Component, Path, PathBuf};
@@ -23,6 +23,8 @@ pub(super) fn facts(project: &Project, found: &Files) -> ProgramFacts {
         on_path: on_path.into_iter().map(|(path, what)| (path.display().to_string(), what)).collect(),
         is_static: needs_no_loader(&folder.join(PROGRAMS[0])),
         named: named(project, found, &folder),
+        unstarted: unstarted(project, found, &folder),
+        command_folder: command_folder().unwrap_or_else(|| folder.clone()).display().to_string(),
         folder: folder.display().to_string(),
         beside,
     }
@@ -40,7 +42,9 @@ fn on_path(project: &Project, we: &Path) -> (Vec<(PathBuf, Standing)>, bool) {
     let mut all: Vec<(PathBuf, Standing)> = Vec::new();
     for found in environment::find_programs("plimsoll") {
         let path = disk::canonical(&found);
-        if all.iter().any(|(known, _)| *known == path) {
+        // npx puts npm's script on the PATH, beside our link to the copied program.
+        let is_again_we = is_we(&path) && all.iter().any(|(known, _)| is_we(known));
+        if is_again_we || all.iter().any(|(known, _)| *known == path) {
             continue;
         }
         let is_users = found.is_absolute() && !path.starts_with(disk::canonical(project.root()));
@@ -81,6 +85,46 @@ fn named(project: &Project, found: &Files, folder: &Path) -> Vec<Named> {
         }
     }
     all
+}
+
+/// Where a terminal should look for `plimsoll`.
+fn command_folder() -> Option<PathBuf> {
+    linked_folder().or_else(|| Some(lasting_path("plimsoll")?.parent()?.to_owned()))
+}
+
+/// The entries of the user's own settings that a client with another PATH than ours does not start. A guarded entry searches the PATH on
+/// purpose, and one whose program is missing is among the named ones.
+fn unstarted(project: &Project, found: &Files, folder: &Path) -> Vec<UnstartedEntry> {
+    let places = optional_program::places_of(project);
+    let mut all: Vec<UnstartedEntry> = Vec::new();
+    for one in found.iter().filter(|one| matches!(one.scope, Scope::Local | Scope::User)) {
+        let Some(survey) = one.said() else { continue };
+        let line = survey.status_line.iter().filter(|line| line.ours).map(|line| &line.starts);
+        let hooks = survey.ours.iter().filter(|entry| !entry.guarded).map(|entry| &entry.starts);
+        let mut names: Vec<&String> = hooks.chain(line).collect();
+        names.sort();
+        names.dedup();
+        let failures = names.into_iter().filter_map(|name| {
+            let failure = start_failure(name, one.scope, folder, &places)?;
+            Some(UnstartedEntry { name: name.clone(), file: one.path.clone(), failure })
+        });
+        all.extend(failures);
+    }
+    all
+}
+
+fn start_failure(name: &str, scope: Scope, folder: &Path, places: &[PathBuf]) -> Option<StartFailure> {
+    let path = environment::find_program(name)?;
+    if !name.contains('/') {
+        return Some(StartFailure::BareName);
+    }
+    // The local settings lie in the project, so whoever wrote it may have written them: they start nothing but the programs of this
+    // installation. Nothing inside of the project is started.
+    let is_own = disk::canonical(&path) == disk::canonical(&folder.join(path.file_name()?));
+    let may_start =
+        optional_program::why_ignored(&path, places).is_none() && (scope == Scope::User || is_own);
+    let starts = || plimsoll_launcher::own_build_without_path(&path, &["version", "--json"]).is_some();
+    (may_start && !starts()).then_some(StartFailure::Silent)
 }
 
 /// A file that is not executable counts as present, and is reported as such.

@@ -73,6 +73,12 @@ pub(super) fn plan_link_removal(changes: &mut Vec<LinkChange>) -> Vec<PathBuf> {
     changes[before..].iter().map(|change| change.path.clone()).collect()
 }
 
+/// The folder of our links, if there is one to `plimsoll`.
+pub(crate) fn linked_folder() -> Option<PathBuf> {
+    let (folder, stable) = (folder()?, stable_link()?);
+    disk::link_target(&folder.join(NAMES[0])).filter(|text| is_our_text(text, &stable)).map(|_| folder)
+}
+
 fn folder() -> Option<PathBuf> {
     Some(environment::home()?.join(".local/bin"))
 }

@@ -3,6 +3,7 @@
 use super::{Finding, Section};
 use plimsoll_domain::build::Build;
 use plimsoll_domain::text::counted;
+use std::collections::BTreeMap;
 
 /// What became of asking a program for its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +33,26 @@ pub struct Named {
     pub guarded: bool,
 }
 
+/// An entry of the user's own settings that a client with another PATH does not start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnstartedEntry {
+    /// The program as the file names it.
+    pub name: String,
+    /// The file.
+    pub file: String,
+    /// Why.
+    pub failure: StartFailure,
+}
+
+/// Why an entry does not start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartFailure {
+    /// It names the program without its folder.
+    BareName,
+    /// The program does not answer when it is started with an empty PATH.
+    Silent,
+}
+
 /// Our programs.
 #[derive(Debug, Clone)]
 pub struct ProgramFacts {
@@ -43,6 +64,10 @@ pub struct ProgramFacts {
     pub beside: Vec<(String, Standing)>,
     /// Those that settings name and that are elsewhere, or nowhere.
     pub named: Vec<Named>,
+    /// Entries of the user's own settings that do not start everywhere.
+    pub unstarted: Vec<UnstartedEntry>,
+    /// Where a terminal should look for `plimsoll`.
+    pub command_folder: String,
     /// Every `plimsoll` on the PATH, in its order. One in the project is not asked what it is.
     pub on_path: Vec<(String, Standing)>,
     /// True when the first of them is we.
@@ -54,6 +79,7 @@ pub struct ProgramFacts {
 pub(super) fn section(facts: &ProgramFacts) -> Section {
     let mut findings: Vec<Finding> = facts.beside.iter().filter_map(|one| beside(facts, one)).collect();
     findings.extend(facts.named.iter().filter_map(|one| named(facts, one)));
+    findings.extend(unstarted(facts));
     findings.extend(on_path(facts));
     if facts.is_static == Some(false) {
         let what = "the hooks are linked dynamically: each starts about 0.7 ms later than a static one";
@@ -91,6 +117,27 @@ fn named(facts: &ProgramFacts, one: &Named) -> Option<Finding> {
         standing => of_standing(&facts.own, &one.name, standing)?,
     };
     Some(finding.at(one.file.clone()))
+}
+
+/// One finding for each file with bare names, and one for each program that does not start.
+fn unstarted(facts: &ProgramFacts) -> Vec<Finding> {
+    let is_bare = |one: &&UnstartedEntry| one.failure == StartFailure::BareName;
+    let mut bare: BTreeMap<&str, usize> = BTreeMap::new();
+    for one in facts.unstarted.iter().filter(is_bare) {
+        *bare.entry(&one.file).or_default() += 1;
+    }
+    let bare = bare.into_iter().map(|(file, count)| {
+        let programs = counted(count, "program");
+        let what = format!(
+            "the settings name {programs} without the folder: a client with another PATH (of an editor, the desktop, cron) does not find them"
+        );
+        Finding::warning("settings.bare_name", what, INIT_AGAIN).at(file)
+    });
+    let silent = facts.unstarted.iter().filter(|one| !is_bare(one)).map(|one| {
+        let what = format!("the settings name {}, which does not start with an empty PATH", one.name);
+        Finding::problem("settings.does_not_start", what, INIT_AGAIN).at(one.file.as_str())
+    });
+    bare.chain(silent).collect()
 }
 
 /// What is wrong with a program, beside our own build.
@@ -136,8 +183,8 @@ fn on_path(facts: &ProgramFacts) -> Option<Finding> {
     };
     let others = || facts.on_path.iter().map(words).collect::<Vec<_>>().join("; ");
     if facts.on_path.is_empty() {
-        let what = "plimsoll is not on the PATH: the slash commands /ralph and /handoff do not find it";
-        let todo = format!("add {} to the PATH", facts.folder);
+        let what = "plimsoll is not on the PATH: you cannot type it in a terminal";
+        let todo = format!("add {} to the PATH", facts.command_folder);
         return Some(Finding::note("programs.not_on_path", what, &todo));
     }
     if !facts.first_is_we {
@@ -166,6 +213,8 @@ mod tests {
             folder: "/opt".to_owned(),
             beside: vec![("plimsoll-stop-gate".to_owned(), version())],
             named: Vec::new(),
+            unstarted: Vec::new(),
+            command_folder: "/opt".to_owned(),
             on_path: vec![("/opt/plimsoll".to_owned(), version())],
             first_is_we: true,
             is_static: Some(true),
@@ -186,6 +235,18 @@ mod tests {
             let standing = Standing::Missing;
             facts(|facts| facts.named.push(Named { name, file, standing, guarded: true }))
         };
+        let unstarted = |all: &[(&str, StartFailure)]| {
+            facts(|facts| {
+                facts.unstarted = all
+                    .iter()
+                    .map(|(file, failure)| UnstartedEntry {
+                        name: "plimsoll-stop-gate".to_owned(),
+                        file: (*file).to_owned(),
+                        failure: *failure,
+                    })
+                    .collect();
+            })
+        };
         let old = || Standing::Built(of("0.0.9", "aaa"));
         let rebuilt = || Standing::Built(of("0.1.0", "bbb"));
         for (section, expected) in [
@@ -198,6 +259,18 @@ mod tests {
             (named(Standing::Other), vec!["programs.other_version"]),
             (named(Standing::Missing), vec!["settings.missing_program"]),
             (guarded(), vec!["settings.silent_program"]),
+            (
+                unstarted(&[("a", StartFailure::BareName), ("a", StartFailure::BareName)]),
+                vec!["settings.bare_name"],
+            ),
+            (
+                unstarted(&[("a", StartFailure::BareName), ("b", StartFailure::BareName)]),
+                vec!["settings.bare_name", "settings.bare_name"],
+            ),
+            (
+                unstarted(&[("a", StartFailure::Silent), ("a", StartFailure::Silent)]),
+                vec!["settings.does_not_start", "settings.does_not_start"],
+            ),
             (facts(|facts| facts.on_path.clear()), vec!["programs.not_on_path"]),
             (facts(|facts| facts.first_is_we = false), vec!["programs.several"]),
             (

@@ -94,6 +94,21 @@ fn all_programs_are_copied_and_linked_and_named_by_absolute_paths() {
         assert!(text.contains(&format!("allowed-tools: Bash({named}:*)")), "{text}");
         assert!(text.contains(&format!("`{named} checkpoint")), "{text}");
     }
+    let doctor = world.command(link(&world, "plimsoll"), &["doctor", "--json"]).run().json();
+    let codes: Vec<&str> =
+        doctor["findings"].as_array().unwrap().iter().filter_map(|one| one["code"].as_str()).collect();
+    let bad = |code: &&&str| {
+        code.starts_with("programs.") && **code != "programs.dynamic" || code.starts_with("settings.")
+    };
+    assert_eq!(codes.iter().find(bad), Some(&"programs.not_on_path"), "{codes:?}");
+    let finding = doctor["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["code"] == "programs.not_on_path")
+        .unwrap();
+    assert_eq!(finding["todo"], format!("add {} to the PATH", world.home().join(".local/bin").display()));
+
     // A second time, from the copy, and with the links on the PATH.
     let path = format!("{}:{SYSTEM}", world.home().join(".local/bin").display());
     let again = world.command("plimsoll", &["init"]).env("PATH", path).run().expect_success().stdout;

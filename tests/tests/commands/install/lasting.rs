@@ -68,6 +68,10 @@ fn entries_by_bare_name_are_ours_and_get_a_path() {
     let stage = Stage::new();
     let bare = settings::install("", HookSupport::Modern, &str::to_owned).unwrap().text;
     stage.world.write(SETTINGS, &bare);
+    let doctor = stage.plimsoll(&["doctor", "--json"]).json();
+    let has_finding =
+        doctor["findings"].as_array().unwrap().iter().any(|one| one["code"] == "settings.bare_name");
+    assert!(has_finding, "{doctor}");
     stage.done(&["init", "--local"]);
     assert_eq!(stage.world.read(SETTINGS), stage.settings(HookSupport::Modern));
     stage.done(&["uninstall", "--local"]);
