@@ -6,7 +6,7 @@ use crate::branch;
 use crate::changed_checks;
 use crate::commands::linear;
 use crate::commands::run::progress::Style;
-use crate::commands::start::{TaskArguments, TaskError};
+use crate::commands::start::{CHECKS, SESSIONS, TASK, TaskArguments, TaskError, WHILE_IT_RUNS, WORKERS};
 use crate::console;
 use crate::console::{fail_with_hint, say, say_error};
 use crate::endings::{beside_way_on, ending_words, way_on};
@@ -37,7 +37,7 @@ use thiserror::Error;
 
 /// A run.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = SHORT_EXAMPLES, after_long_help = EXAMPLES)]
 pub(crate) struct RunArguments {
     /// The task, as with --objective
     #[arg(value_name = "OBJECTIVE", conflicts_with_all = ["objective", "objective_file", "resume"])]
@@ -45,56 +45,61 @@ pub(crate) struct RunArguments {
     #[command(flatten)]
     task: TaskArguments,
     /// The client [default: claude; with --resume the one the run was started with]
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", help_heading = SESSIONS, hide_short_help = true)]
     client: Option<String>,
     /// Continue the run of this project
-    #[arg(long)]
+    #[arg(long, help_heading = TASK)]
     resume: bool,
-    /// With --resume: close the circuit breaker; the next session is a trial
-    #[arg(long, requires = "resume")]
+    /// With --resume: close the circuit breaker
+    ///
+    /// The next session is a trial.
+    #[arg(long, requires = "resume", help_heading = TASK)]
     reset_breaker: bool,
-    /// Review ticked items before their ticks count, in a session that can only read: after each `item`, after each N items, or
-    /// `off`. It looks at the diff; what it finds is open points for the next session, at most twice an item [default: off]
-    #[arg(long, value_name = "item|N|off", value_parser = value_parsers::review)]
+    /// Review ticked items in a session that can only read [default: off]
+    ///
+    /// It runs after each `item`, or after each N items, before their ticks count. It looks at the diff; what it finds is open
+    /// points for the next session, at most twice an item.
+    #[arg(long, value_name = "item|N|off", value_parser = value_parsers::review, help_heading = CHECKS)]
     review: Option<u32>,
     /// The model that reviews [default: the sessions' own]
-    #[arg(long, value_name = "NAME", requires = "review")]
+    #[arg(long, value_name = "NAME", requires = "review", help_heading = CHECKS, hide_short_help = true)]
     review_model: Option<String>,
     /// End a client that is silent for this long (30m, 90s; 0 for never) [default: 30m]
-    #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds)]
+    #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds, help_heading = SESSIONS, hide_short_help = true)]
     idle_timeout: Option<u64>,
     /// The same while a tool runs, such as a long build (3h; 0 for never) [default: 2h]
-    #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds)]
+    #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds, help_heading = SESSIONS, hide_short_help = true)]
     tool_timeout: Option<u64>,
-    /// A program to start at the end, at pauses and for questions, with JSON on its standard input; no shell is used
-    #[arg(long, value_name = "CMD")]
-    notify: Option<String>,
-    /// Share the plan among N workers, each item in a worktree of its own; what they do comes together on one branch. With
-    /// --resume: another number
-    #[arg(long, value_name = "N", value_parser = value_parsers::workers)]
+    /// Share the plan among N workers, each item in its own worktree
+    ///
+    /// What they do comes together on one branch. With --resume: another number.
+    #[arg(long, value_name = "N", value_parser = value_parsers::workers, help_heading = WORKERS)]
     workers: Option<usize>,
-    /// With --workers: a command that prepares each worktree, such as `npm ci`
-    #[arg(long, value_name = "CMD", requires = "workers", conflicts_with = "resume")]
+    /// With --workers: a command that prepares each worktree (`npm ci`)
+    #[arg(long, value_name = "CMD", requires = "workers", conflicts_with = "resume", help_heading = WORKERS)]
     setup: Option<String>,
-    /// With --workers: leave the work on its branch, or move the branch that is checked out forward to it at the end
-    #[arg(
-        long,
-        value_name = "WHERE",
-        default_value = "branch",
-        requires = "workers",
-        conflicts_with = "resume"
-    )]
+    /// With --workers: leave the work on its branch, or merge it at the end
+    ///
+    /// Merging moves the branch that is checked out forward.
+    #[arg(long, value_name = "WHERE", default_value = "branch", requires = "workers", conflicts_with = "resume", help_heading = WORKERS, hide_short_help = true)]
     deliver: DeliverMode,
+    /// A program to start at the end, at pauses and for questions
+    ///
+    /// It gets JSON on its standard input; no shell is used.
+    #[arg(long, value_name = "CMD", help_heading = WHILE_IT_RUNS)]
+    notify: Option<String>,
     /// Do not wait during pauses: exit with 6 instead
-    #[arg(long)]
+    #[arg(long, help_heading = WHILE_IT_RUNS, hide_short_help = true)]
     no_wait: bool,
     /// Print each step as it happens, one JSON object per line, as in the journal
-    #[arg(long)]
+    #[arg(long, help_heading = WHILE_IT_RUNS, hide_short_help = true)]
     json: bool,
     /// What `--workers` tells the run of a single item of the whole plan, as JSON
     #[arg(long, value_name = "FILE", hide = true)]
     item_brief: Option<PathBuf>,
-    /// Arguments for the client (with --resume, the earlier ones unless given), such as `--model opus --allowedTools Bash Edit Write`
+    /// Arguments for the client, such as `--model opus --allowedTools Bash`
+    ///
+    /// With --resume the earlier ones are used unless you give others.
     #[arg(last = true, value_name = "CLIENT ARGS")]
     client_arguments: Vec<String>,
 }
@@ -108,10 +113,16 @@ enum DeliverMode {
     Merge,
 }
 
+const SHORT_EXAMPLES: &str = "\
+Examples:
+  plimsoll run --verify 'cargo test' -- --allowedTools Bash Edit Write
+  plimsoll run --resume                    after Ctrl-C, a crash, a reboot
+
+`plimsoll run --help` shows all options, more examples, and the exit codes.";
+
 const EXAMPLES: &str = "\
 Examples:
-  plimsoll run --verify 'cargo test' \\
-    -- --model opus --allowedTools Bash Edit Write
+  plimsoll run --verify 'cargo test' -- --allowedTools Bash Edit Write
   plimsoll run 'Translate docs/ into German.' --todo pages.md --deadline 07:00 \\
     --max-cost 20 -- --allowedTools Bash Edit Write
   plimsoll run --branch night -- --allowedTools Bash Edit Write

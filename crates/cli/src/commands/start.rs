@@ -32,79 +32,111 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use thiserror::Error;
 
+/// Headings of the options of `run` and `start`, in the order of the help. Short help (`-h`) leaves out options that a first
+/// user does not need.
+pub(super) const TASK: &str = "Task";
+pub(super) const CHECKS: &str = "Checks";
+const LIMITS: &str = "Limits";
+const REPOSITORY: &str = "Repository";
+pub(super) const SESSIONS: &str = "Sessions";
+pub(super) const WORKERS: &str = "Workers";
+pub(super) const WHILE_IT_RUNS: &str = "While it runs";
+
 /// What the run is about.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct TaskArguments {
     /// The task; without it PROMPT.md is the task, or else what the plan says
-    #[arg(long, value_name = "TEXT", conflicts_with = "objective_file")]
+    #[arg(long, value_name = "TEXT", conflicts_with = "objective_file", help_heading = TASK, hide_short_help = true)]
     objective: Option<String>,
     /// A file with the task
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = TASK, hide_short_help = true)]
     objective_file: Option<PathBuf>,
     /// A short name for the run
-    #[arg(long)]
+    #[arg(long, help_heading = TASK, hide_short_help = true)]
     name: Option<String>,
     /// The plan, with `- [ ]` lines [default: fix_plan.md, if it exists]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = TASK)]
     todo: Option<String>,
-    /// End after N sessions [default: 50]
-    #[arg(long, value_name = "N", value_parser = value_parsers::at_least_one)]
-    max_iterations: Option<u32>,
     /// The word of the promise
-    #[arg(long, default_value = PROMISE, value_name = "WORD", value_parser = value_parsers::promise_word)]
+    #[arg(long, default_value = PROMISE, value_name = "WORD", value_parser = value_parsers::promise_word, help_heading = CHECKS, hide_short_help = true)]
     promise: PromiseWord,
-    /// A command that must pass before completion is believed; may be given several times
-    #[arg(long, value_name = "CMD")]
+    /// A command that must pass before completion is believed; repeatable
+    #[arg(long, value_name = "CMD", help_heading = CHECKS)]
     verify: Vec<String>,
-    /// When the --verify commands run. Whatever it is, completion is believed only once all of them pass [default: tick]
-    #[arg(long, value_name = "WHEN")]
+    /// When the --verify commands run [default: tick]
+    ///
+    /// Whatever it is, completion is believed only once all of them pass.
+    #[arg(long, value_name = "WHEN", help_heading = CHECKS, hide_short_help = true)]
     verify_each: Option<VerifyMode>,
-    /// Also run the plan's own checks, `(verify: CMD)`: each after its item is ticked, and all of them before completion is
-    /// believed; only checks that are in the plan when the run begins are used
-    #[arg(long)]
+    /// Also run the plan's own checks, `(verify: CMD)`
+    ///
+    /// Each runs after its item is ticked, and all of them before completion is believed. Only checks that are in the plan when
+    /// the run begins are used.
+    #[arg(long, help_heading = CHECKS)]
     plan_verify: bool,
-    /// Run the --verify commands, the plan's own checks and --setup in a sandbox: no network, HOME hidden, only the project and a
-    /// cache writable (Linux, with bubblewrap)
-    #[arg(long)]
+    /// Run all these commands in a sandbox without network
+    ///
+    /// The --verify commands, the plan's own checks and --setup see no network and an empty HOME, and write only to the project
+    /// and a cache (Linux, with bubblewrap).
+    #[arg(long, help_heading = CHECKS)]
     verify_sandbox: bool,
-    /// Complete only with the exact promise line. Without this option passing --verify commands complete the run once every item
-    /// is ticked [with --resume: =false switches it off]
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    /// Complete only with the exact promise line
+    ///
+    /// Without this option passing --verify commands complete the run once every item is ticked. With --resume, `=false`
+    /// switches it off.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", help_heading = CHECKS, hide_short_help = true)]
     strict_promise: Option<bool>,
-    /// A file or folder in the project that no session may change: while it differs from what it was when the run began, no tick counts
-    /// and the run is not completed; may be given several times; not with --workers [with --resume: protects more]
-    #[arg(long, value_name = "PATH")]
+    /// A file or folder that no session may change; repeatable
+    ///
+    /// It must be in the project. While it differs from what it was when the run began, no tick counts and the run is not completed.
+    /// Not with --workers. With --resume: protects more.
+    #[arg(long, value_name = "PATH", help_heading = CHECKS)]
     protect: Vec<String>,
-    /// End when this many US dollars are spent, as reported by Claude Code, else estimated
-    #[arg(long, value_name = "USD", value_parser = value_parsers::dollars)]
+    /// End after N sessions [default: 50]
+    #[arg(long, value_name = "N", value_parser = value_parsers::at_least_one, help_heading = LIMITS)]
+    max_iterations: Option<u32>,
+    /// End when this many US dollars are spent
+    ///
+    /// As reported by Claude Code, else estimated.
+    #[arg(long, value_name = "USD", value_parser = value_parsers::dollars, help_heading = LIMITS)]
     max_cost: Option<f64>,
-    /// Wait for the next day when all your runs together have spent this many US dollars today
-    #[arg(long, value_name = "USD", value_parser = value_parsers::dollars)]
+    /// Wait for tomorrow once all your runs have spent this much today
+    #[arg(long, value_name = "USD", value_parser = value_parsers::dollars, help_heading = LIMITS)]
     max_cost_per_day: Option<f64>,
-    /// End when this many tokens are used, all kinds together: 500k, 5M
-    #[arg(long, value_name = "TOKENS", value_parser = value_parsers::tokens)]
+    /// End when this many tokens are used, of all kinds: 500k, 5M
+    #[arg(long, value_name = "TOKENS", value_parser = value_parsers::tokens, help_heading = LIMITS)]
     max_tokens: Option<u64>,
-    /// End at a time (07:00, "2026-01-07 07:00") or after a duration (8h, 90m)
-    #[arg(long, value_name = "TIME|DURATION", value_parser = value_parsers::deadline)]
+    /// End at a time (07:00) or after a duration (8h, 90m)
+    ///
+    /// A time may have a date: "2026-01-07 07:00".
+    #[arg(long, value_name = "TIME|DURATION", value_parser = value_parsers::deadline, help_heading = LIMITS)]
     deadline: Option<Timestamp>,
-    /// Wait for the reset once this share of the five-hour or weekly quota is used (if the client reports it)
-    #[arg(long, value_name = "PERCENT", value_parser = value_parsers::percent)]
+    /// Wait for the reset at this share of the 5-hour or weekly quota
+    ///
+    /// Only if the client reports how much is used.
+    #[arg(long, value_name = "PERCENT", value_parser = value_parsers::percent, help_heading = LIMITS)]
     stop_at_limit: Option<u8>,
-    /// Work on this branch: it is created here if it does not exist; the end says how to merge it [default: the current branch]
-    #[arg(long, value_name = "NAME")]
+    /// Work on this branch; it is created if it does not exist
+    ///
+    /// The end of the run says how to merge it [default: the current branch].
+    #[arg(long, value_name = "NAME", help_heading = REPOSITORY)]
     branch: Option<String>,
     /// What to do with uncommitted work at a checkpoint [default: wip]
-    #[arg(long, value_name = "MODE")]
+    #[arg(long, value_name = "MODE", help_heading = REPOSITORY, hide_short_help = true)]
     commit: Option<CommitMode>,
-    /// Let commits run the repository's git hooks and filters, which a session may have written. They then run with your rights,
-    /// outside of Claude Code's sandbox; --verify is the place for checks
-    #[arg(long)]
+    /// Let commits run the repository's git hooks and filters
+    ///
+    /// A session may have written them. They then run with your rights, outside of Claude Code's sandbox; --verify is the place
+    /// for checks.
+    #[arg(long, help_heading = REPOSITORY, hide_short_help = true)]
     commit_hooks: bool,
-    /// Let a session continue with the next item while its window has room for it
-    #[arg(long)]
+    /// Let a session start the next item while its window has room
+    #[arg(long, help_heading = SESSIONS)]
     pack: bool,
-    /// Give the run's sessions the working memory: registers, frames and a heap that persist between sessions
-    #[arg(long)]
+    /// Give the sessions the working memory
+    ///
+    /// Registers, frames and a heap persist between sessions.
+    #[arg(long, help_heading = SESSIONS)]
     memory: bool,
 }
 
@@ -293,7 +325,7 @@ fn read(file: &Path) -> Result<String, TaskError> {
 
 /// A run for a shell loop.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "`plimsoll start --help` shows all options and examples.", after_long_help = EXAMPLES)]
 pub(crate) struct StartArguments {
     #[command(flatten)]
     task: TaskArguments,

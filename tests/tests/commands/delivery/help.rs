@@ -24,6 +24,24 @@ fn every_command_has_help_and_a_manual_page() {
     assert_eq!(pages.lines().collect::<Vec<_>>(), seen);
 }
 
+#[test]
+fn short_help_of_run_says_where_the_other_options_are() {
+    let world = World::without_git();
+    let [short, long] =
+        ["-h", "--help"].map(|option| world.plimsoll(&["run", option]).run().expect_success().stdout);
+    assert!(
+        short.trim_end().lines().last().is_some_and(|line| line.contains("`plimsoll run --help`")),
+        "{short}"
+    );
+    assert!(!short.contains("--idle-timeout") && long.contains("--idle-timeout"), "{short}");
+    for example in short.lines().filter(|line| line.starts_with("  plimsoll ")) {
+        assert!(long.lines().any(|line| line == example), "only those of `--help` are tried: {example}");
+    }
+    for heading in short.lines().filter(|line| line.ends_with(':') && !line.starts_with(' ')) {
+        assert!(long.lines().any(|line| line == heading), "{heading}\n{long}");
+    }
+}
+
 /// Commands as earlier versions spelled them, and as they are spelled now.
 const OLD_SPELLINGS: &[(&str, &str)] = &[
     ("explain", "log --why"),

@@ -125,7 +125,7 @@ const RUNS: &[Case] = &[
         ..ONLY_RUNS
     },
     Case {
-        script: "plimsoll run --verify 'cargo test' \\\n  -- --model opus --allowedTools Bash Edit Write",
+        script: "plimsoll run --verify 'cargo test' -- --allowedTools Bash Edit Write",
         notes: ADVICE,
         check: |world, finished| {
             is_done(world, "fix_plan.md").and(prints(finished, &["verified: `cargo test` passed"]))

@@ -6,7 +6,8 @@ use clap::error::ErrorKind;
 
 /// The lines below the options that show a command line of ours, without what is said of them.
 fn examples(command: &Command) -> Vec<String> {
-    let help = command.get_after_help().map(ToString::to_string).unwrap_or_default().replace(" \\\n   ", "");
+    let help = command.get_after_long_help().or_else(|| command.get_after_help());
+    let help = help.map(ToString::to_string).unwrap_or_default().replace(" \\\n   ", "");
     let lines = help.lines().filter_map(|line| line.strip_prefix("  plimsoll"));
     lines.map(|rest| format!("plimsoll{}", rest.split("  ").next().unwrap_or_default())).collect()
 }
