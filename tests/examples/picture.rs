@@ -38,7 +38,7 @@ fn main() {
     world.write("fix_plan.md", PLAN);
     draw(&pictures.join("plan.svg"), &shown(&world, &["plan"]));
     draw(&docs.join("run.svg"), &shown(&world, &RUN));
-    for name in ["status", "log", "context", "handoffs"] {
+    for name in ["status", "log", "handoffs"] {
         draw(&pictures.join(format!("{name}.svg")), &shown(&world, &[name]));
     }
     draw(&pictures.join("turns.svg"), &shown(&world, &["turns", "list"]));

@@ -3,6 +3,8 @@
 mod answer;
 mod checkpoint;
 mod context;
+#[cfg(test)]
+mod counts;
 mod demo;
 mod doctor;
 mod export;
@@ -51,8 +53,10 @@ const FIRST_STEPS: &str = "\
 First steps:
   plimsoll init         set up the hooks, for you or for this project
   plimsoll run --objective 'Do fix_plan.md.' -- --allowedTools Bash Edit Write
-  plimsoll status       how far the run has come
-  plimsoll run --help   the options; every command has such a page";
+  plimsoll status       the run, and how full the context window is
+
+`plimsoll COMMAND --help` shows the options of a command.
+`plimsoll help --all` also lists the commands that scripts use.";
 
 const VERSION: &str = "Print the version; with --json also target and commit";
 
@@ -85,79 +89,96 @@ Exit codes:
 pub(crate) enum Verb {
     /// Work through a plan unattended, one fresh session after another
     Run(Box<run::RunArguments>),
-    /// Prepare a run for a shell loop and print its environment for `eval`
+    /// Prepare a run for a shell loop, and print its environment
     Start(start::StartArguments),
-    /// For shell loops: judge the session that ended (exit 0 stop, 1 continue, 75 pause)
+    /// Judge the session that ended: exit 0 stop, 1 continue, 75 pause
     Gate(gate::GateArguments),
     /// Cancel the run; it cannot be resumed
     Stop(stop::StopArguments),
-    /// Show the status of the run
+    /// Show the run, its open questions, and the context usage
     Status(status::StatusArguments),
     /// Show what happened, one line per event, or why (--why)
     Log(log::LogArguments),
-    /// Write a report of the run: what was done, the load line, its cost, what to do next
+    /// Write a page about the run: what was done, and what it cost
     Report(report::ReportArguments),
-    /// Show how full the session's context window is
-    Context(context::ContextArguments),
     /// List the handoffs, and which of them no session has opened
     #[command(after_help = HANDOFFS)]
     Handoffs(handoffs::HandoffsArguments),
-    /// Estimate what the open items will take, and suggest an order that saves a session
+    /// Estimate what the open items will take, and suggest an order
     Plan(plan::PlanArguments),
-    /// List the questions of sessions, or answer one
-    Answer(answer::AnswerArguments),
-    /// Read the turn log: every response of the model with its tool calls and results
+    /// Read the turn log: every model response, tool call and result
     Turns(turns::TurnsArguments),
     /// Set up the hooks, for this project or for you
     Init(init::InitArguments),
     /// Remove the hooks, and nothing else
     #[command(after_help = UNINSTALL)]
     Uninstall(init::PlaceArguments),
-    /// Check the installation: programs, client, settings, loops, disk, hooks, the run
+    /// Check the installation: programs, settings, hooks, disk, the run
     Doctor(doctor::DoctorArguments),
     /// Configure the status line, or see why it shows what it shows
     #[command(name = "statusline")]
     StatusLine(statusline::StatusLineArguments),
     /// Write a checkpoint now
     Checkpoint(checkpoint::CheckpointArguments),
-    /// Read and write the agent's working memory: registers, frames and heap
+    /// Read and write the agent's working memory
     Memory(memory::MemoryArguments),
-    /// For shell loops: print the monitor's decision as a marker line
+    /// Print what follows from the context usage, as a marker line
     #[command(after_help = MONITOR)]
     Monitor,
     /// Write PROMPT.md again for the current iteration
     Prompt(prompt::PromptArguments),
-    /// Run another hook or script with the context usage in its environment
+    /// Run another program with the context usage in its environment
     WithContext(with_context::WithContextArguments),
     /// Query state, journal, turns or memory with a jq program
     Query(query::QueryArguments),
     /// Remove old sessions, handoffs and output of runs
     Prune(prune::PruneArguments),
-    /// Let several machines work on one plan, by a database and a git remote
+    /// Let several machines work on one plan
     Fleet(fleet::FleetArguments),
-    /// Deliver a run's notes to Linear, or check whether they would arrive
+    /// Deliver a run's notes to Linear, or check the connection
     Linear(linear::LinearArguments),
-    /// Watch a whole run with the real client and a scripted model: no key, no network
+    /// Watch a complete run: real client, scripted model, no API key
     Demo(demo::DemoArguments),
-    /// Print the settings' JSON Schema, a shell's completion script, or a manual page
+    /// Print the settings' schema, shell completions, or a manual page
     Generate(generate::GenerateArguments),
+    /// Parsed by `old_spelling` alone.
+    #[command(skip)]
+    Answer(answer::OldAnswerArguments),
+    /// Parsed by `old_spelling` alone.
+    #[command(skip)]
+    Context(context::ContextArguments),
 }
 
-/// What the commands are for, as the help lists them.
-const GROUPS: [(&str, &[&str]); 6] = [
-    ("Run", &["run", "start", "gate", "stop"]),
-    ("See", &["status", "log", "report", "context", "handoffs", "plan", "answer", "turns"]),
-    ("Set up", &["init", "uninstall", "doctor", "statusline"]),
-    ("For the agent and for scripts", &["checkpoint", "memory", "monitor", "prompt", "with-context"]),
-    ("Data", &["query", "prune"]),
-    ("Also", &["fleet", "linear", "demo", "generate", "help"]),
+/// Headings of the help, each with its commands.
+type Groups = [(&'static str, &'static [&'static str])];
+
+/// The commands that `plimsoll --help` lists. `counts` limits how many they are.
+const GROUPS: &Groups = &[
+    ("Set up", &["init", "doctor", "statusline", "uninstall"]),
+    ("Run", &["plan", "run", "stop"]),
+    ("See", &["status", "log", "report"]),
+    ("Records", &["handoffs", "turns", "memory", "prune"]),
+    ("Learn", &["demo", "help"]),
+];
+
+/// The commands that only `plimsoll help --all` lists, below the others.
+const SCRIPT_GROUPS: &Groups = &[
+    ("For loops of your own", &["start", "gate", "monitor", "prompt"]),
+    ("For scripts and the agent", &["checkpoint", "with-context", "query", "generate"]),
+    ("For several machines and Linear", &["fleet", "linear"]),
 ];
 
 impl Command {
     /// Reads the command line that this process was started with.
     pub(crate) fn of_process() -> Result<Command, clap::Error> {
+        let mut words: Vec<_> = std::env::args_os().collect();
         let mut line = definition();
-        let matches = line.try_get_matches_from_mut(std::env::args_os()).map_err(with_suggestion)?;
+        // clap's own `help` takes no options.
+        if words.iter().skip(1).eq(["help", "--all"]) {
+            line = list_all_commands(line);
+            words = vec!["plimsoll".into(), "--help".into()];
+        }
+        let matches = line.try_get_matches_from_mut(words).map_err(with_suggestion)?;
         let read = old_spelling::read(&matches).unwrap_or_else(|| Command::from_arg_matches(&matches));
         read.map_err(|error| error.format(&mut line))
     }
@@ -217,10 +238,26 @@ pub fn asks_for_build() -> bool {
     matches!(&words[..], [one, other] if version(one) && json(other) || json(one) && version(other))
 }
 
-/// clap knows headings for options alone: the list of commands is ours, its words are clap's.
+/// Sets the template of the main help.
 fn grouped(mut line: clap::Command) -> clap::Command {
     line.build();
     line = line.mut_arg("version", |version| version.help(VERSION));
+    let list = list_commands(&line, GROUPS);
+    line.help_template(main_template(&list) + "{after-help}")
+}
+
+/// Makes the main help list every command.
+fn list_all_commands(line: clap::Command) -> clap::Command {
+    let list = list_commands(&line, GROUPS) + &list_commands(&line, SCRIPT_GROUPS);
+    line.help_template(main_template(&list))
+}
+
+fn main_template(list: &str) -> String {
+    format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}Options:\n{{options}}")
+}
+
+/// Lists commands below headings, which clap has for options alone.
+fn list_commands(line: &clap::Command, groups: &Groups) -> String {
     let about = |name: &str| {
         let command = line.find_subcommand(name);
         command.and_then(|command| command.get_about()).map(ToString::to_string).unwrap_or_default()
@@ -229,10 +266,7 @@ fn grouped(mut line: clap::Command) -> clap::Command {
     let group = |(heading, names): &(&str, &[&str])| {
         format!("{heading}:\n{}\n", names.iter().map(row).collect::<String>())
     };
-    let groups: String = GROUPS.iter().map(group).collect();
-    line.help_template(format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}Options:\n{{options}}{{after-help}}"
-    ))
+    groups.iter().map(group).collect()
 }
 
 impl Verb {
@@ -248,7 +282,7 @@ impl Verb {
             Verb::StatusLine(arguments) => statusline::statusline(&arguments),
             Verb::Generate(arguments) => generate::generate(&arguments),
             Verb::Plan(arguments) => plan::show(&arguments),
-            Verb::Answer(arguments) => answer::answer(&arguments),
+            Verb::Answer(arguments) => answer::answer_as_before(&arguments),
             Verb::Linear(arguments) => linear::linear(&arguments),
             Verb::Fleet(_) => fleet::become_fleet(),
             Verb::Log(arguments) => log::log(&arguments),
@@ -291,15 +325,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_command_stands_in_one_group_of_the_help() {
+    fn every_command_is_in_one_group_of_the_help() {
         let mut line = <Command as CommandFactory>::command();
         line.build();
-        let shown = line.get_subcommands().filter(|command| !command.is_hide_set());
-        let mut shown: Vec<&str> = shown.map(clap::Command::get_name).collect();
-        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
-        shown.sort_unstable();
+        let mut all: Vec<&str> = line.get_subcommands().map(clap::Command::get_name).collect();
+        let groups = GROUPS.iter().chain(SCRIPT_GROUPS);
+        let mut grouped: Vec<&str> = groups.flat_map(|(_, names)| names.iter().copied()).collect();
+        all.sort_unstable();
         grouped.sort_unstable();
-        assert_eq!(grouped, shown);
+        assert_eq!(grouped, all);
     }
 
     /// The errors of Rust's own number parsers say nothing to a user.
@@ -374,16 +408,18 @@ mod tests {
     }
 
     #[test]
-    fn the_help_says_of_each_command_what_it_does() {
-        let help = grouped(<Command as CommandFactory>::command()).render_help().to_string();
-        for words in [
-            "Run:\n  run           Work through",
-            "  with-context  Run another hook",
-            "Options:",
-            "First steps:",
-        ] {
+    fn the_help_lists_each_command_on_one_line_and_scripts_commands_only_on_request() {
+        let help = definition().render_help().to_string();
+        for words in ["Run:\n  plan          Estimate", "  run           Work through", "\nOptions:\n"] {
             assert!(help.contains(words), "{words}\n{help}");
         }
-        assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+        assert!(!help.contains("  gate  "), "{help}");
+        assert!(help.trim_end().ends_with("`plimsoll help --all` also lists the commands that scripts use."));
+        let all = list_all_commands(definition()).render_help().to_string();
+        for words in ["  run           Work through", "  with-context  Run another", "\nOptions:\n"] {
+            assert!(all.contains(words), "{words}\n{all}");
+        }
+        let rows = all.lines().filter(|line| line.starts_with("  "));
+        assert!(rows.clone().count() > 26 && rows.clone().all(|row| row.chars().count() <= 80), "{all}");
     }
 }

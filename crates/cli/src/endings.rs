@@ -114,7 +114,7 @@ fn blocked(state: &RunState) -> EndingWords {
     if crate::questions::waiting(state).is_some() {
         let words = "Answer the questions of its sessions, then:";
         return EndingWords {
-            next: format!("answer (plimsoll answer), then: {RESUME}"),
+            next: format!("answer and continue: {RESUME} --answer 1 'your answer'"),
             ..resumable(state, "blocked: it needs your answer", vec![step(words, RESUME)], RESUME)
         };
     }

@@ -8,7 +8,7 @@ use plimsoll_domain::text::{clip, counted, one_line};
 const ITEM: usize = 60;
 const QUESTION: usize = 200;
 
-/// One question on a line, with the number that `plimsoll answer` takes.
+/// One question on a line, with the number that `--answer` takes.
 pub(crate) fn line(number: usize, open: &OpenQuestion) -> String {
     let (item, question) = (clip(&one_line(&open.item), ITEM), clip(&one_line(&open.question), QUESTION));
     format!("{number}. \"{item}\": {question}")
@@ -16,7 +16,7 @@ pub(crate) fn line(number: usize, open: &OpenQuestion) -> String {
 
 /// The command that answers a question.
 pub(crate) fn command(number: usize) -> String {
-    format!("plimsoll answer {number} 'your answer'")
+    format!("plimsoll status --answer {number} 'your answer'")
 }
 
 /// How many items wait; none if none does.
@@ -58,7 +58,7 @@ mod tests {
                 "2 items wait for your answers:",
                 "  1. \"one\": Which\\u{1b}[2J port?",
                 "  2. \"two\": Which\\u{1b}[2J port?",
-                "to answer: plimsoll answer 1 'your answer'"
+                "to answer: plimsoll status --answer 1 'your answer'"
             ]
         );
         assert_eq!(waiting(&of(vec![open("one")])).as_deref(), Some("1 item waits for your answer"));

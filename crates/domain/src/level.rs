@@ -17,7 +17,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// 0 to 3, the exit code of `plimsoll context --exit-code`.
+    /// 0 to 3, the exit code of `plimsoll status --exit-code`.
     pub fn number(self) -> u8 {
         self as u8
     }

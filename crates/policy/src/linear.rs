@@ -72,7 +72,7 @@ pub fn questions(state: &RunState, clean: Clean<'_>) -> String {
     let listed: Vec<String> = asked.iter().take(ITEMS_NAMED).map(words).collect();
     let rest = asked.len().saturating_sub(listed.len());
     let more = if rest > 0 { format!("; and {rest} more") } else { String::new() };
-    format!("{}{more} (plimsoll answer). {}.", listed.join("; "), items(state))
+    format!("{}{more} (plimsoll status). {}.", listed.join("; "), items(state))
 }
 
 /// What has become of an item of a parallel run.
@@ -98,7 +98,7 @@ pub fn item_news(item: &str, news: ItemNews<'_>, clean: Clean<'_>) -> String {
         ItemNews::SentBack(reason) => format!("was not merged and is tried again: {}", words(reason)),
         ItemNews::SetAside(reason) => format!("was set aside: {}", words(reason)),
         ItemNews::Asked(question) => {
-            format!("waits for an answer: {} (plimsoll answer).", words(question))
+            format!("waits for an answer: {} (plimsoll status).", words(question))
         }
     };
     format!("“{}” {what}", line(item, LONGEST_ITEM, clean))

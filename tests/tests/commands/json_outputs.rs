@@ -26,6 +26,7 @@ enum Kind {
     List(Box<Kind>),
     Map(Box<Kind>),
     OrNull(Box<Kind>),
+    OneOf(Vec<Kind>),
 }
 
 impl Kind {
@@ -40,6 +41,7 @@ impl Kind {
             "integer" => Kind::Plain("integer"),
             "number" => Kind::Plain("number"),
             "boolean" => Kind::Plain("boolean"),
+            _ if text.contains(" or ") => Kind::OneOf(text.split(" or ").map(Kind::of).collect()),
             _ => match (inside('[', ']'), inside('{', '}')) {
                 (Some(inner), _) => Kind::List(Box::new(Kind::of(inner))),
                 (_, Some(inner)) => Kind::Map(Box::new(Kind::of(inner))),
@@ -56,15 +58,17 @@ impl Kind {
             Kind::List(inner) => json!({ "type": "array", "items": inner.schema() }),
             Kind::Map(inner) => json!({ "type": "object", "additionalProperties": inner.schema() }),
             Kind::OrNull(inner) => json!({ "anyOf": [inner.schema(), { "type": "null" }] }),
+            Kind::OneOf(kinds) => json!({ "anyOf": kinds.iter().map(Kind::schema).collect::<Vec<_>>() }),
         }
     }
 
-    /// The tables that it names.
-    fn table(&self) -> Option<&str> {
+    /// Returns the tables that it names.
+    fn tables(&self) -> Vec<&str> {
         match self {
-            Kind::Any | Kind::Plain(_) => None,
-            Kind::Table(name) => Some(name),
-            Kind::List(inner) | Kind::Map(inner) | Kind::OrNull(inner) => inner.table(),
+            Kind::Any | Kind::Plain(_) => Vec::new(),
+            Kind::Table(name) => vec![name],
+            Kind::List(inner) | Kind::Map(inner) | Kind::OrNull(inner) => inner.tables(),
+            Kind::OneOf(kinds) => kinds.iter().flat_map(Kind::tables).collect(),
         }
     }
 }
@@ -123,6 +127,10 @@ fn faults(tables: &Tables, kind: &Kind, value: &Value, at: &str) -> Vec<String> 
                 |(name, field): (&String, &Value)| faults(tables, inner, field, &format!("{at}.{name}"));
             fields.iter().flat_map(of_each).collect()
         }
+        (Kind::OneOf(kinds), _) => {
+            let of_each = kinds.iter().map(|kind| faults(tables, kind, value, at));
+            of_each.min_by_key(Vec::len).unwrap_or_default()
+        }
         (Kind::Table(name), Value::Object(fields)) => {
             let table = tables.get(name).unwrap_or_else(|| panic!("{at}: docs/json.md has no table {name}"));
             let of_field = |field: &Field| {
@@ -150,7 +158,7 @@ pub(crate) fn check(tables: &Tables, kind: &str, value: &Value, what: &str) {
 /// Each command with the type of what it prints.
 const COMMANDS: [(&str, &str); 18] = [
     ("--version --json", "build"),
-    ("status --json", "status?"),
+    ("status --json", "status or status_without_run?"),
     ("context --json", "context"),
     ("plan --json", "plan"),
     ("plan --json --workers 2", "plan"),
@@ -222,6 +230,11 @@ fn what_is_printed_is_what_the_page_says() {
         let is_empty = document.as_array().is_some_and(Vec::is_empty) || document.is_null();
         assert!(!is_empty, "{command}: nothing to check");
     }
+    // A session, but no run.
+    std::fs::remove_file(world.path(".claude/ralph-state.json")).expect("the state");
+    std::fs::remove_dir_all(world.path(".git/plimsoll")).expect("its copy");
+    let document = world.plimsoll(&["status", "--json"]).run().expect_success().json();
+    check(&tables, "status_without_run", &document, "status without a run");
     let world = untouched();
     for command in [
         "status --json",
@@ -274,6 +287,10 @@ fn the_state_file_has_the_names_that_scripts_read() {
 
 #[test]
 fn a_field_that_is_missing_new_or_of_another_type_is_found() {
+    let either = tables("### a\n| `x` | integer | it |\n### b\n| `y` | integer | it |\n");
+    let of_either = |value: &Value| faults(&either, &Kind::of("a or b?"), value, "a").len();
+    assert_eq!([json!(null), json!({"x": 1}), json!({"y": 1})].map(|value| of_either(&value)), [0; 3]);
+    assert_eq!(of_either(&json!({"x": ""})), 1);
     let tables = tables(
         "### a\n| `x` | integer | it |\n| `y` | [b]? | them |\n| `z` | string optional | it |\n### b\n| `n` | {number} | x |\n| … | | |\n",
     );
@@ -301,7 +318,7 @@ fn a_field_that_is_missing_new_or_of_another_type_is_found() {
 fn schema(tables: &Tables, kind: &str) -> Value {
     let root = Kind::of(kind);
     let mut defs = Map::new();
-    let mut open: Vec<&str> = root.table().into_iter().collect();
+    let mut open: Vec<&str> = root.tables();
     while let Some(name) = open.pop() {
         if defs.contains_key(name) {
             continue;
@@ -319,7 +336,7 @@ fn schema(tables: &Tables, kind: &str) -> Value {
             name.to_owned(),
             json!({"type": "object", "required": required, "properties": properties, "additionalProperties": table.is_open}),
         );
-        open.extend(table.fields.iter().filter_map(|field| field.kind.table()));
+        open.extend(table.fields.iter().flat_map(|field| field.kind.tables()));
     }
     let mut schema = json!({"$schema": "https://json-schema.org/draft/2020-12/schema"});
     schema.as_object_mut().expect("an object").extend(root.schema().as_object().cloned().unwrap_or_default());

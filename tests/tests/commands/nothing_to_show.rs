@@ -51,6 +51,7 @@ fn what_is_named_and_not_there_is_a_failure_and_so_is_an_action_without_its_obje
         &["plan", "--todo", "elsewhere.md"][..],
         &["plan", "--fix"],
         &["answer", "1", "yes"],
+        &["status", "--answer", "1", "yes"],
         &["turns", "list", "--session", "4f2a"],
         &["turns", "stats", "--session", "4f2a", "--json"],
         &["turns", "show", "1"],

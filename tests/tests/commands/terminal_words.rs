@@ -9,9 +9,7 @@ use std::collections::BTreeSet;
 
 /// Each command with the ways in which it is run; a new one must be named here.
 const COMMANDS: &[(&str, &[&str])] = &[
-    ("answer", &["", "1 HOSTILE", "9 HOSTILE"]),
     ("checkpoint", &["", "--summary S"]),
-    ("context", &[""]),
     ("doctor", &["", "--client HOSTILE"]),
     ("gate", &[""]),
     ("generate completions", &["bash"]),
@@ -42,7 +40,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("report", &["", "--run HOSTILE"]),
     ("run", &["--objective x --client /nonexistent/HOSTILE", "--resume --client /nonexistent/HOSTILE"]),
     ("start", &["--objective HOSTILE --name HOSTILE", "--adopt --yes"]),
-    ("status", &[""]),
+    ("status", &["", "--markdown", "--answer 1 HOSTILE", "--answer HOSTILE x"]),
     ("statusline explain", &[""]),
     ("turns diff", &["1 2", "HOSTILE 1"]),
     ("turns erase", &["2 --reason HOSTILE", "HOSTILE"]),
@@ -61,6 +59,9 @@ const COMMANDS: &[(&str, &[&str])] = &[
 /// Options that make another page of a command.
 const MODES: &[(&str, &[&str])] =
     &[("log --why", &["", "level", "verdict", "checkpoint", "fault", "HOSTILE", "owned", "no_such_event"])];
+
+/// Commands that the help does not list any more.
+const OLD_COMMANDS: &[(&str, &[&str])] = &[("answer", &["", "9 HOSTILE"]), ("context", &[""])];
 
 const FLEET: &str = "it needs a database: `fleet/hostile.rs` has one";
 
@@ -111,7 +112,8 @@ const WHOLE_TEXTS: &[&str] = &["memory show", "turns show"];
 
 /// The commands that have no commands of their own, from our own help.
 fn commands_of_help(world: &World, of: &[&str]) -> BTreeSet<String> {
-    let help = world.plimsoll(&[&["help"], of].concat()).run().expect_success().stdout;
+    let words = if of.is_empty() { &["--all"] } else { of };
+    let help = world.plimsoll(&[&["help"], words].concat()).run().expect_success().stdout;
     let names = commands_in(&help);
     if names.is_empty() {
         return BTreeSet::from([of.join(" ")]);
@@ -130,7 +132,7 @@ fn arguments<'a>(command: &'a str, how: &'a str) -> Vec<String> {
 /// Every way to run every command, and its JSON where it has some.
 fn calls(world: &World) -> Vec<(&'static str, Vec<String>)> {
     let mut calls = Vec::new();
-    for (command, ways) in MODES.iter().chain(COMMANDS) {
+    for (command, ways) in MODES.iter().chain(OLD_COMMANDS).chain(COMMANDS) {
         let names = command.split(' ').filter(|word| !word.starts_with('-'));
         let words: Vec<&str> = ["help"].into_iter().chain(names).collect();
         let has_json = world.plimsoll(&words).run().stdout.contains("--json") && *command != "run";

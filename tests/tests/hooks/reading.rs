@@ -619,6 +619,42 @@ fn the_users_own_figure_is_the_last_source() {
     }
 }
 
+/// The one command for users; `context`, which it replaces, prints the same as before.
+#[test]
+fn status_shows_the_context_usage_of_a_session_without_a_run() {
+    let world = world();
+    let none = world.plimsoll(&["status"]).run().expect_success().stdout;
+    assert!(none.starts_with("There is no run in ") && !none.contains("Context "), "{none}");
+    let path = transcript(&world, &answer("msg_1", 860_000));
+    let record = json!({ "session_id": SESSION, "transcript_path": path });
+    world.write(format!(".claude/plimsoll/sessions/{SESSION}.json"), &record.to_string());
+    hook(&world, &path);
+    let shown = world.plimsoll(&["status"]).run().expect_success().stdout;
+    for words in [
+        &format!("Session      {SESSION}, measured "),
+        "\nContext      86% (860k of 1M tokens), L2 (checkpoint); the handoff was due at 85%\n",
+        "\nNext         Finish the current edit and start a fresh session.",
+        "\nThere is no run in ",
+    ] {
+        assert!(shown.contains(words), "{words}\n{shown}");
+    }
+    let [context, table] = [&["context", "--json"][..], &["context", "--markdown"]]
+        .map(|words| world.plimsoll(words).run().stdout);
+    let status = world.plimsoll(&["status", "--json"]).run().expect_success().json();
+    let without_age = |mut document: Value| {
+        document["age_seconds"] = Value::Null;
+        document
+    };
+    let context = serde_json::from_str(&context).expect("JSON");
+    assert_eq!(without_age(status["context"].clone()), without_age(context));
+    let same_table = world.plimsoll(&["status", "--markdown"]).run().expect_success().stdout;
+    let without_source =
+        |text: &str| text.lines().filter(|line| !line.contains("| Source")).collect::<Vec<_>>().join("\n");
+    assert_eq!(without_source(&same_table), without_source(&table));
+    let level = world.plimsoll(&["status", "--exit-code"]).run();
+    assert_eq!(level.code, Some(2), "{level:?}");
+}
+
 #[test]
 fn after_clear_and_in_a_new_session_no_older_figure_shows() {
     let world = world();

@@ -88,7 +88,7 @@ fn seven_of_eight_items_are_done_and_the_eighth_once_the_user_has_answered() {
         assert!(shown.contains("which \\u{1b}[2J port?"), "{shown}");
     }
     for shown in [&status, &report.replace("&#39;", "'"), &finished.stderr] {
-        assert!(shown.contains("plimsoll answer 1 'your answer'"), "{shown}");
+        assert!(shown.contains("plimsoll status --answer 1 'your answer'"), "{shown}");
     }
     assert!(log.contains("\"Item 3\" waits for your answer"), "{log}");
 
@@ -99,24 +99,31 @@ fn seven_of_eight_items_are_done_and_the_eighth_once_the_user_has_answered() {
     assert!(in_vain.stdout.contains("RALPH_STOP|blocked|which"), "{in_vain:?}");
     assert_eq!((model.main_requests().len(), messages(&world, "question").len()), (requests, 1));
 
+    assert!(status.contains("run --resume --answer 1 'your answer'"), "it ended: {status}");
+    // The earlier word.
     let list = world.plimsoll(&["answer"]).run().expect_success().stdout;
     assert!(list.starts_with(&format!("1. Item 3 (asked in iteration 3)\n   {question}\n")), "{list}");
     for (words, error) in [
         (&["answer", "2", "x"][..], "there is no question 2: 1 question open"),
-        (&["answer", "0", "x"], "there is no question 0"),
         (&["answer", "1"], "the answer is empty"),
-        (&["answer", "1", "  "], "the answer is empty"),
+        (&["status", "--answer", "2", "x"], "there is no question 2: 1 question open"),
+        (&["status", "--answer", "0", "x"], "there is no question 0"),
+        (&["status", "--answer", "one", "x"], "there is no question one"),
+        (&["status", "--answer", "1", "  "], "the answer is empty"),
+        // Nothing is written if one of several cannot be.
+        (&["status", "--answer", "1", "x", "--answer", "2", "x"], "there is no question 2"),
     ] {
         let refused = world.plimsoll(words).run();
         assert_eq!(refused.code, Some(1), "{refused:?}");
         assert!(refused.stderr.contains(error), "{refused:?}");
     }
     assert_eq!(world.read("fix_plan.md"), format!("# Plan\n\n{asked}"));
-    let answered = world.plimsoll(&["answer", "1", "-"]).stdin("Use port 8042\n\nand host ::1\n").run();
+    let answered =
+        world.plimsoll(&["status", "--answer", "1", "-"]).stdin("Use port 8042\n\nand host ::1\n").run();
     assert!(answered.stderr.contains("to continue: plimsoll run --resume"), "{answered:?}");
     let with_answer = asked.replace("port?\n", "port?\n  ! Use port 8042\n  ! and host ::1\n");
     assert_eq!(world.read("fix_plan.md"), format!("# Plan\n\n{with_answer}"));
-    let none = world.plimsoll(&["answer", "1", "x"]).run();
+    let none = world.plimsoll(&["status", "--answer", "1", "x"]).run();
     assert!(none.code == Some(1) && none.stderr.contains("none is open"), "{none:?}");
     assert!(!world.plimsoll(&["status"]).run().stdout.contains("waits for your answer"));
 
@@ -160,6 +167,26 @@ fn an_answer_that_comes_while_the_run_works_is_taken_up_in_its_turn() {
         "{plan}"
     );
     assert_eq!(plan.matches("  ? ").count(), 1, "the reason is no second question: {plan}");
+}
+
+#[test]
+fn resume_answers_questions_and_continues_at_once() {
+    let mut world = world("# Plan\n\n- [ ] Item one\n  ? Which port?\n- [ ] Item two\n  ? Which host?\n");
+    let model = start(&mut world, honest);
+    assert_eq!(run(&world, &[]).code, Some(7));
+    let refused = resume(&world, &["--answer", "1", "Use port 8042", "--answer", "3", "x"]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("there is no question 3"), "{refused:?}");
+    assert!(!world.read("fix_plan.md").contains("  ! "), "nothing is written");
+    let finished = resume(&world, &["--answer", "1", "Use port 8042", "--answer", "2", "-1"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stderr.contains("answered in fix_plan.md: \"Item two\": Which host?"), "{finished:?}");
+    assert!(!finished.stdout.contains("answered in"), "standard output has markers alone: {finished:?}");
+    let plan = world.read("fix_plan.md");
+    assert!(
+        plan.contains("? Which port?\n  ! Use port 8042\n") && plan.contains("host?\n  ! -1\n"),
+        "{plan}"
+    );
+    assert!(first_request_of(&model, 1).contains("> - Answer: Use port 8042\n"));
 }
 
 #[test]

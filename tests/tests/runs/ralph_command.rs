@@ -50,14 +50,14 @@ fn ask(world: &World, prompt: &str) -> Value {
 #[test]
 fn a_headless_session_answers_with_the_table_of_its_run() {
     let mut world = world();
-    let model = obedient("context --markdown");
+    let model = obedient("status --markdown");
     world.use_model(&model);
     let result = ask(&world, "/ralph context");
     let told = model.main_requests()[0].last_text();
     assert!(
         told.contains(&format!(
             "`context`: `{}`. Your whole answer is what it printed",
-            named("context --markdown")
+            named("status --markdown")
         )),
         "{told}"
     );
@@ -73,9 +73,13 @@ fn a_headless_session_answers_with_the_table_of_its_run() {
         "| Iteration           | 1 of 50 (\"Auth\") |",
         "**Recommendation**: ",
         "Checkpoint will trigger automatically at 85%.",
+        "| Run                 | running: ",
+        "| Items               | 0 of 2 done |",
     ] {
         assert!(shown.contains(row), "{row}\n{result}");
     }
+    let status = world.plimsoll(&["status"]).run().expect_success().stdout;
+    assert!(status.contains("\nContext      67% (66") && status.contains("; checkpoint at 85%"), "{status}");
 }
 
 #[test]
@@ -95,7 +99,7 @@ fn a_checkpoint_is_told_with_its_iteration_and_what_follows() {
 #[test]
 fn on_a_screen_the_table_is_a_table() {
     let mut world = world();
-    let model = obedient("context --markdown");
+    let model = obedient("status --markdown");
     world.use_model(&model);
     let args = ["--model", "opus", "--permission-mode", "default"];
     let mut terminal = Terminal::claude(&world, &args, 140, 50);

@@ -237,7 +237,7 @@ fn red_results_and_questions_come_back_and_an_item_without_a_change_lands_too() 
     for (event, count) in [("question", 1), ("ended", 1), ("paused", 0)] {
         assert_eq!(told.matches(&format!("\"event\":\"{event}\"")).count(), count, "{event}: {told}");
     }
-    assert!(finished.stderr.contains("plimsoll answer 1 'your answer'"), "{finished:?}");
+    assert!(finished.stderr.contains("plimsoll status --answer 1 'your answer'"), "{finished:?}");
     let back = reasons(&world);
     let red = "with what others have merged meanwhile, `test";
     assert!(back.len() == 1 && back[0].contains(red), "{back:?}");

@@ -1,4 +1,5 @@
-//! `plimsoll answer`: the questions that sessions ask the user, and the answers, which go into the plan.
+//! The questions that sessions ask the user, and the answers, which go into the plan: `--answer` of `plimsoll status` and
+//! `plimsoll run`, and `plimsoll answer`, which they replace.
 
 use crate::console::{fail, nothing_to_show, say, say_error};
 use crate::endings::{RESUME, ending_words};
@@ -7,6 +8,7 @@ use crate::value_parsers;
 use crate::{foreign_state, questions};
 use clap::Args;
 use plimsoll_domain::question::OpenQuestion;
+use plimsoll_domain::state::Items;
 use plimsoll_domain::text::{counted, one_line};
 use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_domain::{RunState, TodoList};
@@ -18,9 +20,8 @@ use thiserror::Error;
 
 /// Which question, and the answer.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct AnswerArguments {
-    /// The number of the question, as `plimsoll answer` lists it
+pub(crate) struct OldAnswerArguments {
+    /// The number of the question
     #[arg(value_name = "N", value_parser = value_parsers::whole_number::<usize>)]
     number: Option<usize>,
     /// The answer; `-` reads standard input
@@ -28,103 +29,145 @@ pub(crate) struct AnswerArguments {
     text: Vec<String>,
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  plimsoll answer                     the open questions, numbered
-  plimsoll answer 1 Use port 8042     answer the first one
-  plimsoll answer 1 - < answer.txt
-
-The answer is written into the plan as a line `  ! …` below the question; you may write that line yourself. If the run
-is active, it returns to the item when its turn comes; if it has ended, continue it with `plimsoll run --resume`.";
-
 /// Why nothing was answered.
 #[derive(Debug, Error)]
-enum AnswerError {
+pub(crate) enum AnswerError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
     Input(#[from] InputError),
     #[error("there is no plan {0}, so there are no questions")]
     NoPlan(String),
-    #[error("there is no question {number}: {found}; `plimsoll answer` lists them")]
-    NoQuestion { number: usize, found: String },
+    #[error("there is no question {number}: {found}; `plimsoll status` lists them")]
+    NoQuestion { number: String, found: String },
     #[error(
         "this run belongs to the fleet `{0}`, whose questions are answered for all: plimsoll fleet answer {0} ITEM TEXT"
     )]
     OfFleet(String),
-    #[error("the answer is empty: plimsoll answer {0} TEXT, or - for standard input")]
-    Empty(usize),
+    #[error("the answer is empty: --answer {0} TEXT, or - for standard input")]
+    Empty(String),
     #[error(
-        "nothing was written: the question is no longer open in {0} (it was answered, changed or removed meanwhile); `plimsoll answer` lists the open ones"
+        "nothing was written: the question is no longer open in {0} (it was answered, changed or removed meanwhile); `plimsoll status` lists the open ones"
     )]
     Gone(String),
 }
 
-/// Lists the questions, or answers one; 1 where that is not possible.
-pub(crate) fn answer(arguments: &AnswerArguments) -> ExitCode {
-    let project = Project::of_command();
-    if let Some(words) = foreign_state::words(&project) {
+/// The open questions of the project's plan.
+pub(super) struct QuestionList {
+    state: RunState,
+    plan_file: String,
+    /// None if there is no plan.
+    questions: Option<Vec<OpenQuestion>>,
+}
+
+impl QuestionList {
+    pub(super) fn read(project: &Project) -> Result<QuestionList, StoreError> {
+        let state = state_file::load(project, None)?.unwrap_or_default();
+        let plan_file = state.options.todo_file.clone().unwrap_or_else(|| DEFAULT_PLAN.to_owned());
+        let plan = disk::read_text(&project.root().join(&plan_file))?;
+        let questions = plan.map(|plan| among(&state, &TodoList::parse(&plan)));
+        Ok(QuestionList { state, plan_file, questions })
+    }
+
+    /// Returns the lines that `plimsoll status` shows in a project without a run.
+    pub(super) fn to_lines(&self) -> Vec<String> {
+        let parked = self.questions.clone().unwrap_or_default();
+        questions::lines(&RunState { items: Items { parked, ..Items::default() }, ..RunState::default() })
+    }
+
+    fn find(&self, number: &str) -> Result<&OpenQuestion, AnswerError> {
+        let Some(open) = &self.questions else { return Err(AnswerError::NoPlan(one_line(&self.plan_file))) };
+        let place = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        place.and_then(|place| open.get(place)).ok_or_else(|| {
+            let found = if open.is_empty() {
+                "none is open".to_owned()
+            } else {
+                format!("{} open", counted(open.len(), "question"))
+            };
+            AnswerError::NoQuestion { number: one_line(number), found }
+        })
+    }
+}
+
+/// Answers the questions, and prints what follows; 1 if that is not possible. `answers` has pairs of a question's number and a text,
+/// as `--answer N TEXT` gives them.
+pub(super) fn answer(project: &Project, answers: &[String]) -> ExitCode {
+    if let Some(words) = foreign_state::words(project) {
         return fail(words, 1);
     }
-    match list_or_answer(&project, arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+    match write_answers(project, answers) {
+        Ok(answered) => {
+            answered.sentences.iter().for_each(say);
+            say_error(&answered.what_now);
+            ExitCode::SUCCESS
+        }
         Err(error) => fail(error, 1),
     }
 }
 
-fn list_or_answer(project: &Project, arguments: &AnswerArguments) -> Result<(), AnswerError> {
-    let state = state_file::load(project, None)?.unwrap_or_default();
-    let file = state.options.todo_file.clone().unwrap_or_else(|| DEFAULT_PLAN.to_owned());
-    let plan = disk::read_text(&project.root().join(&file))?;
-    let Some(plan) = plan else {
-        if arguments.number.is_some() {
-            return Err(AnswerError::NoPlan(one_line(&file)));
-        }
-        nothing_to_show(format!("No question is open: there is no plan {}.", one_line(&file)));
-        return Ok(());
-    };
-    let open = among(&state, &TodoList::parse(&plan));
-    let Some(number) = arguments.number else {
-        if open.is_empty() {
-            nothing_to_show(format!("No question is open in {}.", one_line(&file)));
-        } else {
-            say(list(&open));
-        }
-        return Ok(());
-    };
-    if let Some(fleet) = state.options.workers.as_ref().and_then(|workers| workers.fleet.clone()) {
-        return Err(AnswerError::OfFleet(one_line(&fleet)));
-    }
-    let words = match arguments.text.as_slice() {
-        [word] => text_of(word)?,
-        words => words.join(" "),
-    };
-    if words.trim().is_empty() {
-        return Err(AnswerError::Empty(number));
-    }
-    let question = number.checked_sub(1).and_then(|place| open.get(place));
-    let question = question.ok_or_else(|| {
-        let found = if open.is_empty() {
-            "none is open".to_owned()
-        } else {
-            format!("{} open", counted(open.len(), "question"))
-        };
-        AnswerError::NoQuestion { number, found }
-    })?;
-    if !write_answer(project, &file, question, &words)? {
-        return Err(AnswerError::Gone(one_line(&file)));
-    }
-    say(format!(
-        "answered in {}: \"{}\": {}",
-        one_line(&file),
-        one_line(&question.item),
-        one_line(&question.question)
-    ));
-    say_error(&what_now(project, &state, open.len() - 1));
-    Ok(())
+/// Answers that were written into the plan.
+pub(super) struct Answered {
+    /// One for each answer.
+    pub(super) sentences: Vec<String>,
+    what_now: String,
 }
 
-fn list(open: &[OpenQuestion]) -> String {
+/// Writes the answers into the plan. Nothing is written if one of the questions is not open, or one of the texts is empty.
+pub(super) fn write_answers(project: &Project, answers: &[String]) -> Result<Answered, AnswerError> {
+    let list = QuestionList::read(project)?;
+    if let Some(fleet) = list.state.options.workers.as_ref().and_then(|workers| workers.fleet.clone()) {
+        return Err(AnswerError::OfFleet(one_line(&fleet)));
+    }
+    let mut chosen = Vec::new();
+    for (number, text) in answers.chunks_exact(2).map(|pair| (&pair[0], &pair[1])) {
+        let text = text_of(text)?;
+        if text.trim().is_empty() {
+            return Err(AnswerError::Empty(one_line(number)));
+        }
+        chosen.push((list.find(number)?, text));
+    }
+    let mut sentences = Vec::new();
+    let file = one_line(&list.plan_file);
+    for (question, text) in chosen {
+        if !write_answer(project, &list.plan_file, question, &text)? {
+            return Err(AnswerError::Gone(file));
+        }
+        let (item, question) = (one_line(&question.item), one_line(&question.question));
+        sentences.push(format!("answered in {file}: \"{item}\": {question}"));
+    }
+    let open = list.questions.as_ref().map_or(0, Vec::len);
+    let what_now = what_now(project, &list.state, open.saturating_sub(sentences.len()));
+    Ok(Answered { sentences, what_now })
+}
+
+/// Lists the questions, or answers one, as before this became a part of `plimsoll status`.
+pub(crate) fn answer_as_before(arguments: &OldAnswerArguments) -> ExitCode {
+    let project = Project::of_command();
+    if let Some(number) = arguments.number {
+        return answer(&project, &[number.to_string(), arguments.text.join(" ")]);
+    }
+    if let Some(words) = foreign_state::words(&project) {
+        return fail(words, 1);
+    }
+    let list = match QuestionList::read(&project) {
+        Ok(list) => list,
+        Err(error) => return fail(error, 1),
+    };
+    match &list.questions {
+        None => {
+            nothing_to_show(format!("No question is open: there is no plan {}.", one_line(&list.plan_file)))
+        }
+        Some(open) if open.is_empty() => {
+            nothing_to_show(format!("No question is open in {}.", one_line(&list.plan_file)))
+        }
+        Some(open) => {
+            say(render_list(open));
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+fn render_list(open: &[OpenQuestion]) -> String {
     let entry = |(number, open): (usize, &OpenQuestion)| {
         let since = match open.iteration {
             0 => String::new(),
@@ -140,7 +183,7 @@ fn list(open: &[OpenQuestion]) -> String {
 fn what_now(project: &Project, state: &RunState, left: usize) -> String {
     let more = match left {
         0 => String::new(),
-        left => format!("; {} still open: plimsoll answer", counted(left, "question")),
+        left => format!("; {} still open: plimsoll status", counted(left, "question")),
     };
     let file = state.options.todo_file.as_deref().unwrap_or(DEFAULT_PLAN);
     let new = if file == DEFAULT_PLAN {

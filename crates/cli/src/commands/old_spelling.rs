@@ -1,6 +1,10 @@
 //! Commands as earlier versions spelled them. They are understood for one more version, and listed nowhere: not in the
 //! help, the completions or the manual. Here they become what they are called now, and nothing else knows them.
+//!
+//! `answer` and `context` stay longer, because transcripts and the slash commands of earlier versions name them.
 
+use super::answer::OldAnswerArguments;
+use super::context::ContextArguments;
 use super::generate::{CompletionsArguments, GenerateArguments, ManArguments, Product};
 use super::log::LogArguments;
 use super::memory::{FrameArguments, MemoryArguments};
@@ -19,6 +23,10 @@ enum OldSpelling {
     Completions(CompletionsArguments),
     /// Now `plimsoll generate man`
     Manual(ManArguments),
+    /// Now `plimsoll status --answer N TEXT`; `plimsoll status` lists the questions
+    Answer(OldAnswerArguments),
+    /// Now part of `plimsoll status`; the table is `plimsoll status --markdown`
+    Context(ContextArguments),
 }
 
 #[derive(Debug, Args)]
@@ -50,6 +58,8 @@ impl OldSpelling {
             OldSpelling::Schema => generated(Product::Schema),
             OldSpelling::Completions(arguments) => generated(Product::Completions(arguments)),
             OldSpelling::Manual(arguments) => generated(Product::Man(arguments)),
+            OldSpelling::Answer(arguments) => Verb::Answer(arguments),
+            OldSpelling::Context(arguments) => Verb::Context(arguments),
         }
     }
 }

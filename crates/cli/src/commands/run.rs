@@ -4,6 +4,7 @@ pub(crate) mod progress;
 
 use crate::branch;
 use crate::changed_checks;
+use crate::commands::answer::{self, AnswerError};
 use crate::commands::linear;
 use crate::commands::run::progress::Style;
 use crate::commands::start::{CHECKS, SESSIONS, TASK, TaskArguments, TaskError, WHILE_IT_RUNS, WORKERS};
@@ -55,6 +56,11 @@ pub(crate) struct RunArguments {
     /// The next session is a trial.
     #[arg(long, requires = "resume", help_heading = TASK)]
     reset_breaker: bool,
+    /// With --resume: first answer question N of `plimsoll status`
+    ///
+    /// `-` reads the text from standard input. Repeat the option to answer several questions.
+    #[arg(long, num_args = 2, value_names = ["N", "TEXT"], allow_negative_numbers = true, requires = "resume", help_heading = TASK)]
+    answer: Vec<String>,
     /// Review ticked items in a session that can only read [default: off]
     ///
     /// It runs after each `item`, or after each N items, before their ticks count. It looks at the diff; what it finds is open
@@ -131,6 +137,8 @@ Examples:
     works on three items at a time and merges each when it is done
   plimsoll run --resume                    after Ctrl-C, a crash, a reboot
   plimsoll run --resume --reset-breaker    after you have fixed the cause
+  plimsoll run --resume --answer 1 'Use port 8042'
+    answers an open question of `plimsoll status` and continues
 
 Exit codes:
   0    completed
@@ -194,6 +202,8 @@ enum RunCommandError {
     NoWorkers,
     #[error("--item-brief {file}: {error}")]
     ItemBrief { file: PathBuf, error: serde_json::Error },
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
     #[error("this run belongs to the fleet `{0}`: plimsoll fleet join {0} continues it")]
     OfFleet(String),
 }
@@ -327,6 +337,10 @@ fn resume(
         None if arguments.workers.is_some_and(|count| count > 1) => return Err(RunCommandError::NoWorkers),
         None => lifecycle::return_to_branch(project)?.iter().for_each(say_error),
     }
+    if !arguments.answer.is_empty() {
+        // Everything else that may fail has been checked. If the resume fails, the answers stay.
+        answer::write_answers(project, &arguments.answer)?.sentences.iter().for_each(say_error);
+    }
     let found = lifecycle::resume(project, &changes)?;
     Ok((ready, found))
 }
@@ -380,7 +394,7 @@ fn create(
     lifecycle::nothing_open(&state).iter().for_each(say_error);
     plan_checks::lines(&state).iter().for_each(say_error);
     if let Some(waiting) = questions::waiting(&state) {
-        say_error(&format!("{waiting}; until you answer, sessions skip what waits: plimsoll answer"));
+        say_error(&format!("{waiting}; until you answer, sessions skip what waits: plimsoll status"));
     }
     Ok((ready, state))
 }

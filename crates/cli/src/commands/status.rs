@@ -1,4 +1,4 @@
-//! `plimsoll status`: the status of the run, on one screen.
+//! `plimsoll status`: the run on one screen, its open questions, and the context usage of the session.
 
 pub(crate) mod columns;
 mod screen;
@@ -10,21 +10,20 @@ mod words;
 
 pub(crate) use words::Standing;
 
-use crate::console::{refused, say};
+use crate::commands::answer::{self, QuestionList};
+use crate::commands::context::{Row, SessionContext};
+use crate::console::{fail, refused, say};
+use crate::render;
 use crate::{console, foreign_state};
 use clap::Args;
-use plimsoll_domain::forecast::Outlook;
 use plimsoll_domain::{RunState, SessionRecord, Timestamp, text};
-use plimsoll_flows::context::forecast;
-use plimsoll_flows::context::measure::{Question, measure};
 use plimsoll_flows::keeping;
 use plimsoll_flows::run::questions;
 use plimsoll_flows::run_figures::{FiguresReader, RunSnapshot, read_snapshot};
 use plimsoll_flows::workers::pending_items::describe_pending_items;
 use plimsoll_policy::run_activity::RunActivity;
-use plimsoll_store::{Project, clock, config, disk, environment, sessions};
+use plimsoll_store::{Project, clock, disk, environment, sessions};
 use serde_json::{Value, json};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use view::View;
 
@@ -32,27 +31,51 @@ use view::View;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StatusArguments {
-    /// Print the state file, the session's record, the figures so far, and what the run does
+    /// Answer the open question N; `-` reads the text from standard input; repeatable
+    #[arg(
+        long,
+        num_args = 2,
+        value_names = ["N", "TEXT"],
+        allow_negative_numbers = true,
+        conflicts_with_all = ["watch", "json", "markdown", "exit_code"]
+    )]
+    answer: Vec<String>,
+    /// Show it on the full screen and keep it up to date until you press q
+    #[arg(long, conflicts_with_all = ["json", "markdown", "exit_code"])]
+    watch: bool,
+    /// Print the run's state, its figures, and the session's context usage as one JSON object
     #[arg(long)]
     json: bool,
-    /// Show it on the full screen and keep it up to date until you press q
+    /// Print a Markdown table of the session's context usage, with thresholds and sources, and of the run
     #[arg(long, conflicts_with = "json")]
-    watch: bool,
+    markdown: bool,
+    /// Exit with the level of the context usage: 0 normal, 1 warn, 2 checkpoint, 3 emergency (0 when unknown)
+    #[arg(long)]
+    exit_code: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   plimsoll status
-  plimsoll status --json    for scripts; null if there is no run";
+  plimsoll status --answer 1 'Use port 8042'
+  plimsoll status --answer 1 - < answer.txt
+  plimsoll status --json    for scripts; null if there is no run and no session
+  plimsoll status --exit-code >/dev/null || echo 'close to the load line'
+
+An answer is written into the plan as a line `  ! …` below the question; you may write that line yourself. An active run
+returns to the item when its turn comes; one that has ended continues with `plimsoll run --resume`.";
 
 /// The width of a screen of unknown size, and the width of a line that is still easy to read.
 const USUAL_WIDTH: usize = 100;
 /// Narrower than this nothing can be said.
 const LEAST_WIDTH: usize = 40;
 
-/// Shows it: exit code 0, also where there is no run.
+/// Shows it, or answers questions. The exit code is 0 also if there is no run, and the level with `--exit-code`.
 pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
     let project = Project::of_command();
+    if !arguments.answer.is_empty() {
+        return answer::answer(&project, &arguments.answer);
+    }
     if arguments.watch {
         return watch::watch(&project);
     }
@@ -63,21 +86,58 @@ pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
         Ok(snapshot) => snapshot,
         Err(error) => return refused(&error),
     };
-    match (snapshot, arguments.json) {
-        (None, true) => say("null"),
-        (None, false) => {
-            say(foreign_state::words(&project).unwrap_or_else(|| {
-                format!("There is no run in {}. Start one with `plimsoll run`.", project.root().display())
-            }));
-            recorded(&project).map(|words| format!("Records: {words}.")).iter().for_each(say);
+    let context = match SessionContext::measure(&project) {
+        Ok(context) => context,
+        Err(error) => return fail(error, 1),
+    };
+    match snapshot {
+        None if arguments.json && context.has_session() => {
+            console::json(json!({ "context": context.to_json() }));
         }
-        (Some(snapshot), true) => console::json(json(&project, document, snapshot)),
-        (Some(snapshot), false) => {
-            let view = View { recorded: recorded(&project), ..view(&project, snapshot) };
+        None if arguments.json => say("null"),
+        Some(snapshot) if arguments.json => console::json(json(&project, document, snapshot, &context)),
+        snapshot if arguments.markdown => {
+            let rows = snapshot.map(|snapshot| run_rows(&view(&project, snapshot))).unwrap_or_default();
+            render::page::show(&context.to_markdown(&rows), true);
+        }
+        None => lines_without_run(&project, &context).iter().for_each(say),
+        Some(snapshot) => {
+            let view = View {
+                recorded: recorded(&project),
+                context: context.is_current().then(|| context.to_sentence()),
+                ..view(&project, snapshot)
+            };
             say(view.lines().join("\n"));
         }
     }
-    ExitCode::SUCCESS
+    ExitCode::from(if arguments.exit_code { context.level_number() } else { 0 })
+}
+
+/// The lines for a project without a run: the session, and the questions in the plan.
+fn lines_without_run(project: &Project, context: &SessionContext) -> Vec<String> {
+    let no_run =
+        || format!("There is no run in {}. Start one with `plimsoll run`.", project.root().display());
+    let rows = context.to_lines();
+    let session = rows.iter().flat_map(|(title, words)| screen::wrapped(title, words, width()));
+    // A plan that cannot be read is the matter of the commands that need it.
+    let questions = QuestionList::read(project).map(|list| list.to_lines()).unwrap_or_default();
+    let run = foreign_state::words(project).unwrap_or_else(no_run);
+    let records = recorded(project).map(|words| format!("Records: {words}."));
+    session.chain(questions).chain([run]).chain(records).collect()
+}
+
+/// Rows about the run for the table of `--markdown`.
+fn run_rows(view: &View) -> Vec<Row> {
+    let items = &view.figures.items;
+    let questions = view.state.items.parked.iter().zip(1..);
+    let questions = questions.map(|(open, number)| ("Question", crate::questions::line(number, open)));
+    let rows = [
+        ("Run", words::standing(view).to_string()),
+        ("Items", format!("{} of {} done", items.done, items.total)),
+        ("Cost", view.cost()),
+        ("Next", words::next(view)),
+    ];
+    rows.into_iter().chain(questions).collect()
 }
 
 /// What the records take, and what would help.
@@ -94,13 +154,14 @@ fn state_document(project: &Project) -> Value {
     serde_json::from_slice(&bytes).unwrap_or_default()
 }
 
-fn json(project: &Project, mut document: Value, snapshot: RunSnapshot) -> String {
+fn json(project: &Project, mut document: Value, snapshot: RunSnapshot, context: &SessionContext) -> String {
     let is_older = |document: &Value| document["revision"].as_u64() != Some(snapshot.state.revision);
     if is_older(&document) {
         document = state_document(project);
     }
     let record = session_record(project, &snapshot.state);
     document["session"] = serde_json::to_value(record).unwrap_or_default();
+    document["context"] = context.to_json();
     document["at_work"] = snapshot.is_run_active.into();
     // The file leaves an empty list out.
     let changed_checks = &snapshot.state.outcomes.changed_checks;
@@ -137,11 +198,8 @@ fn session_record(project: &Project, state: &RunState) -> Option<SessionRecord> 
 fn view(project: &Project, snapshot: RunSnapshot) -> View {
     let RunSnapshot { mut state, figures, activity, stop_reason, .. } = snapshot;
     questions::refresh(project, &mut state);
-    let record = session_record(project, &state);
-    let running = record.as_ref().filter(|_| figures.sessions_running > 0);
     View {
-        percent: record.as_ref().and_then(|record| record.usage.percent),
-        checkpoint_in: running.and_then(|record| checkpoint_in(project, record)),
+        context: None,
         pending_items: describe_pending_items(project, &state).unwrap_or_default(),
         journal: project.relative(&project.journal()),
         // Not at each refresh of `--watch`: that would look at every file of ours again.
@@ -153,15 +211,6 @@ fn view(project: &Project, snapshot: RunSnapshot) -> View {
         activity,
         stop_reason,
     }
-}
-
-/// When the current session's checkpoint is due.
-fn checkpoint_in(project: &Project, record: &SessionRecord) -> Option<Outlook> {
-    let (settings, _) = config::load(project);
-    let transcript = record.start.transcript_path.as_ref().map(PathBuf::from);
-    let transcript = transcript.as_deref();
-    let measurement = measure(&Question { project, settings: &settings, record, transcript, calls: &[] });
-    forecast::of_session(transcript, &measurement).forecast?.l2
 }
 
 /// As the user says, else as the terminal is, else as usual.

@@ -76,7 +76,7 @@ pub(super) static LOAD: About = About {
         ("minutes_l2", "minutes to L2"),
     ],
     words: "the usage of the context window",
-    source: "the client: context_window; `plimsoll context` shows the sources of window and auto-compact threshold",
+    source: "the client: context_window; `plimsoll status --markdown` shows the sources of window and auto-compact threshold",
 };
 
 pub(super) static RUN: About = About {

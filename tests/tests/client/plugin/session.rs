@@ -42,7 +42,7 @@ fn the_level_is_announced_the_turns_are_logged_and_the_memory_is_told() {
 #[test]
 fn the_commands_have_the_plugins_name_and_may_run_plimsoll() {
     let model = ScriptedModel::steps(vec![
-        Step::bash("plimsoll context --markdown").usage(100_000),
+        Step::bash("plimsoll status --markdown").usage(100_000),
         Step::text("done"),
     ]);
     let world = world(&model);
@@ -51,7 +51,7 @@ fn the_commands_have_the_plugins_name_and_may_run_plimsoll() {
     let told = requests.first().expect("a request").last_text();
     assert!(
         told.contains("called `/plimsoll:ralph` with: context")
-            && told.contains("`plimsoll context --markdown`"),
+            && told.contains("`plimsoll status --markdown`"),
         "{told}"
     );
     let results = requests.last().expect("a request").tool_results();

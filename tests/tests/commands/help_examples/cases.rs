@@ -120,11 +120,6 @@ const RUNS: &[Case] = &[
         ..ONLY_RUNS
     },
     Case {
-        script: "plimsoll run --help",
-        check: |_, finished| prints(finished, &["Usage: plimsoll run", "--max-cost"]),
-        ..ONLY_RUNS
-    },
-    Case {
         script: "plimsoll run --verify 'cargo test' -- --allowedTools Bash Edit Write",
         notes: ADVICE,
         check: |world, finished| {
@@ -175,6 +170,20 @@ const RUNS: &[Case] = &[
         notes: ADVICE,
         check: |world, finished| {
             is_done(world, "fix_plan.md").and(prints(finished, &["RALPH_STOP|completed"]))
+        },
+        ..ONLY_RUNS
+    },
+    Case {
+        script: "plimsoll run --resume --answer 1 'Use port 8042'",
+        prepare: |world| {
+            plan_again(world, 1);
+            world.write("fix_plan.md", &format!("{}  ? Which port?\n", plan_of(1)));
+            assert_eq!(world.plimsoll(&["run", "--", "--allowedTools", "Bash"]).run().code, Some(7));
+        },
+        notes: &["answered in fix_plan.md", "to see what happened:"],
+        check: |world, finished| {
+            is_done(world, "fix_plan.md").and(prints(finished, &["RALPH_STOP|completed"]))?;
+            holds(world.read("fix_plan.md").contains("  ! Use port 8042\n"), "the answer is in the plan")
         },
         ..ONLY_RUNS
     },
@@ -410,13 +419,13 @@ const LOOKING: &[Case] = &[
         ..ONLY_RUNS
     },
     Case {
-        script: "plimsoll context",
-        prepare: measure_recorded_session,
-        check: |_, finished| prints(finished, &["80% (800k of 1M tokens)"]),
-        ..ONLY_RUNS
-    },
-    Case {
-        script: "plimsoll context --exit-code >/dev/null || echo 'close to the load line'",
+        script: "plimsoll status --exit-code >/dev/null || echo 'close to the load line'",
+        prepare: |world| {
+            let journal = world.read(".claude/plimsoll/journal.jsonl");
+            measure_recorded_session(world);
+            // Later examples print what the run noted last.
+            world.write(".claude/plimsoll/journal.jsonl", &journal);
+        },
         check: |_, finished| prints(finished, &["close to the load line"]),
         ..ONLY_RUNS
     },
@@ -521,14 +530,6 @@ const LOOKING: &[Case] = &[
         ..ONLY_RUNS
     },
     Case {
-        script: "plimsoll answer",
-        prepare: |world| {
-            world.write("fix_plan.md", "- [ ] Item one\n  ? Which port?\n- [ ] Item two\n  ? Which host?\n")
-        },
-        check: |_, finished| prints(finished, &["1. Item one", "Which port?", "2. Item two", "Which host?"]),
-        ..ONLY_RUNS
-    },
-    Case {
         script: "plimsoll linear check",
         prepare: |world| {
             // A note that could not be sent.
@@ -598,7 +599,10 @@ const CHANGING: &[Case] = &[
         ..ONLY_RUNS
     },
     Case {
-        script: "plimsoll answer 1 Use port 8042",
+        script: "plimsoll status --answer 1 'Use port 8042'",
+        prepare: |world| {
+            world.write("fix_plan.md", "- [ ] Item one\n  ? Which port?\n- [ ] Item two\n  ? Which host?\n")
+        },
         notes: &["to start a run:", "to continue:"],
         check: |world, _| {
             holds(
@@ -609,7 +613,7 @@ const CHANGING: &[Case] = &[
         ..ONLY_RUNS
     },
     Case {
-        script: "plimsoll answer 1 - < answer.txt",
+        script: "plimsoll status --answer 1 - < answer.txt",
         prepare: |world| world.write("answer.txt", "Use localhost\n"),
         notes: &["to start a run:", "to continue:"],
         check: |world, _| {

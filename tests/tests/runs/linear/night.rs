@@ -48,7 +48,7 @@ fn a_question_is_in_the_comment_once() {
     assert_eq!(finished.code, Some(7), "{finished:?}");
     let comments = server.comments();
     assert_eq!(comments.len(), 1, "{comments:#?}");
-    let asked = "“Item one” waits for an answer: no way (plimsoll answer). 0 items done, 2 open.";
+    let asked = "“Item one” waits for an answer: no way (plimsoll status). 0 items done, 2 open.";
     assert_eq!(comments[0].body.matches(asked).count(), 1, "{comments:#?}");
     assert!(comments[0].body.contains("the run ended: blocked"), "{comments:#?}");
 }
@@ -171,7 +171,7 @@ fn a_run_of_several_workers_is_one_comment_with_a_paragraph_for_each_item() {
     assert_eq!(paragraphs.len(), 4, "{paragraphs:#?}");
     for (beginning, end) in [
         ("**Item 1** · 20", "“Item one” was merged ("),
-        ("**Item 2** · 20", "“Item two” waits for an answer: Which format? (plimsoll answer)."),
+        ("**Item 2** · 20", "“Item two” waits for an answer: Which format? (plimsoll status)."),
         ("**Iteration 2** · 20", "the run ended: blocked"),
     ] {
         let is_it = |one: &&&str| one.starts_with(beginning) && one.contains(end);

@@ -1,5 +1,5 @@
-//! The table that `plimsoll context` prints, and `/ralph context` shows: Markdown that is also read easily in a
-//! terminal. A pure function.
+//! The table that `plimsoll status --markdown` prints, and `/ralph context` shows: Markdown that is also read easily in a
+//! terminal; and the same in one sentence. Pure functions.
 
 use plimsoll_domain::forecast::Outlook;
 use plimsoll_domain::level::{Level, Thresholds};
@@ -34,13 +34,16 @@ pub(super) struct View<'a> {
     pub(super) settings: &'a Settings,
 }
 
-type Row = (&'static str, String);
+/// A title, and what it is the title of.
+pub(in crate::commands) type Row = (&'static str, String);
+
+const UNKNOWN: &str = "? (nothing has been answered yet, or the transcript cannot be read)";
 
 impl View<'_> {
-    /// The lines.
-    pub(super) fn text(&self) -> String {
+    /// Returns the table and the recommendation; `run_rows` describe the project's run.
+    pub(super) fn text(&self, run_rows: &[Row]) -> String {
         let title = if self.run.is_some() { "## Ralph Context Status" } else { "## Context Status" };
-        let rows = [self.load(), self.work(), self.sources()].concat();
+        let rows = [&self.load(), &self.work(), run_rows, &self.sources()].concat();
         let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
         let row = |name: &str, value: &str| format!("| {name:<width$} | {value} |\n");
         let table: String = rows.iter().map(|(name, value)| row(name, &cell(value))).collect();
@@ -48,10 +51,29 @@ impl View<'_> {
         format!("{title}\n\n{head}{table}\n**Recommendation**: {}", self.advice())
     }
 
+    /// Returns the usage, the level and the next threshold that is ahead.
+    pub(super) fn sentence(&self) -> String {
+        let Some(reading) = self.reading else { return UNKNOWN.to_owned() };
+        let figure = plimsoll_policy::words::figure(reading);
+        let Some(thresholds) = self.thresholds else { return figure };
+        let level = thresholds.level(reading.projected());
+        let l2 = thresholds.percent(thresholds.l2);
+        let what = if self.run.is_some() { "checkpoint" } else { "handoff" };
+        let next = match self.forecast_of_session.forecast.as_ref().and_then(|forecast| forecast.l2.as_ref())
+        {
+            _ if level >= Level::L2 => format!("the {what} was due at {l2}%"),
+            Some(outlook) => format!("{what} at {l2}% in {}", without_about(outlook)),
+            None => format!("{what} at {l2}%"),
+        };
+        match level {
+            Level::L0 => format!("{figure}; {next}"),
+            level => format!("{figure}, {level} ({}); {next}", level.word()),
+        }
+    }
+
     fn load(&self) -> Vec<Row> {
         let Some(reading) = self.reading else {
-            let why = "? (nothing has been answered yet, or the transcript cannot be read)";
-            return vec![("Current Context", why.to_owned())];
+            return vec![("Current Context", UNKNOWN.to_owned())];
         };
         let mut rows = vec![("Current Context", plimsoll_policy::words::figure(reading))];
         if let Some(thresholds) = self.thresholds {
@@ -76,9 +98,8 @@ impl View<'_> {
         let thresholds =
             [("To L1", &forecast.l1), ("To L2", &forecast.l2), ("To auto-compact", &forecast.auto_compact)];
         let row = |(name, outlook): (&'static str, &Option<Outlook>)| {
-            let words = outlook.as_ref()?.words();
             // The row above says that it is no more than that; 80 columns are few.
-            Some((name, words.strip_prefix("about ").unwrap_or(&words).to_owned()))
+            Some((name, without_about(outlook.as_ref()?)))
         };
         let by = counted(forecast.samples, "turn");
         let mut rows = vec![("Forecast", format!("from {by}; the ranges hold in 8 of 10 cases"))];
@@ -130,7 +151,10 @@ impl View<'_> {
 
     /// The source, the age, and the thresholds.
     fn sources(&self) -> Vec<Row> {
-        let mut rows = vec![("Session", self.session_id.to_owned())];
+        let mut rows = Vec::new();
+        if !self.session_id.is_empty() {
+            rows.push(("Session", self.session_id.to_owned()));
+        }
         rows.extend(self.trouble.iter().map(|trouble| ("Trouble", trouble.clone())));
         if let Some(reading) = self.reading {
             rows.extend(self.measured(reading));
@@ -169,7 +193,7 @@ impl View<'_> {
     }
 
     /// What to do, and when a checkpoint comes by itself.
-    fn advice(&self) -> String {
+    pub(super) fn advice(&self) -> String {
         let Some((reading, thresholds)) = self.reading.zip(self.thresholds) else {
             return "none; the usage will be known after the next answer.".to_owned();
         };
@@ -219,6 +243,11 @@ fn remaining(reading: &Reading, thresholds: &Thresholds) -> String {
 fn capital(word: &str) -> String {
     let mut letters = word.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+fn without_about(outlook: &Outlook) -> String {
+    let words = outlook.words();
+    words.strip_prefix("about ").map_or(words.clone(), str::to_owned)
 }
 
 /// One cell of a table: on one line, with no bar that would end it.

@@ -59,6 +59,19 @@ fn with_forecast(
     run: Option<&RunState>,
     forecast_of_session: &SessionForecast,
 ) -> String {
+    table_and_sentence(used, l2, run, forecast_of_session).0
+}
+
+fn sentence(used: Option<u64>, run: Option<&RunState>, forecast: Option<Forecast>) -> String {
+    table_and_sentence(used, 850_000, run, &SessionForecast { forecast, responses: 1 }).1
+}
+
+fn table_and_sentence(
+    used: Option<u64>,
+    l2: u64,
+    run: Option<&RunState>,
+    forecast_of_session: &SessionForecast,
+) -> (String, String) {
     let (reading, thresholds) = (used.map(reading), thresholds(l2));
     let view = View {
         session_id: "4f2a91bc",
@@ -72,7 +85,7 @@ fn with_forecast(
         handoff: Some(".claude/handoffs/a.md"),
         settings: &Settings::default(),
     };
-    view.text()
+    (view.text(&[]), view.sentence())
 }
 
 #[test]
@@ -195,6 +208,32 @@ fn outside_of_a_run_its_rows_are_left_out_and_what_is_unknown_says_so() {
     assert!(text.contains("| Current Context | ? (nothing has been answered yet"), "{text}");
     assert!(text.contains("Medium (est. 40% of the window)"), "{text}");
     assert!(!text.contains("| Level") && text.contains("**Recommendation**: none;"), "{text}");
+}
+
+#[test]
+fn one_sentence_says_how_full_it_is_and_what_comes_next() {
+    let turns = Span { soonest: 9, likely: 14, latest: 22 };
+    let l2 = Some(Outlook { turns, minutes: None });
+    let forecast = Forecast { samples: 120, l1: None, l2, auto_compact: None };
+    let state = run("Parse dates");
+    for (used, run, forecast, expected) in [
+        (Some(430_000), None, None, "43% (430k of 1M tokens); handoff at 85%"),
+        (
+            Some(720_000),
+            Some(&state),
+            Some(forecast),
+            "72% (720k of 1M tokens), L1 (warn); checkpoint at 85% in 14 turns (9 to 22)",
+        ),
+        (
+            Some(860_000),
+            Some(&state),
+            None,
+            "86% (860k of 1M tokens), L2 (checkpoint); the checkpoint was due at 85%",
+        ),
+        (None, None, None, "? (nothing has been answered yet, or the transcript cannot be read)"),
+    ] {
+        assert_eq!(sentence(used, run, forecast), expected);
+    }
 }
 
 #[test]

@@ -137,7 +137,7 @@ impl View<'_> {
         if lines.is_empty() {
             lines
         } else {
-            format!("Waiting for your answer (`plimsoll answer`):\n\n{}", lines.trim_end())
+            format!("Waiting for your answer (`plimsoll status`):\n\n{}", lines.trim_end())
         }
     }
 

@@ -123,7 +123,7 @@ fn questions(scene: &Scene<'_>) -> Vec<PlainStep> {
     };
     let more = parked.len().saturating_sub(QUESTIONS);
     let more = (more > 0)
-        .then(|| step(format!("{} more wait for your answer:", counted(more, "item")), "plimsoll answer"));
+        .then(|| step(format!("{} more wait for your answer:", counted(more, "item")), "plimsoll status"));
     (1..).zip(parked).take(QUESTIONS).map(words).chain(more).collect()
 }
 

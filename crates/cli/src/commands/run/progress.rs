@@ -301,7 +301,7 @@ pub(crate) fn verified(outcomes: &[VerifyOutcome]) -> String {
 
 fn parked(open: &OpenQuestion) -> String {
     format!(
-        "   \"{}\" waits for your answer: {} (plimsoll answer)",
+        "   \"{}\" waits for your answer: {} (plimsoll status)",
         clip(&one_line(&open.item), 80),
         clip(&one_line(&open.question), 200)
     )

@@ -1,4 +1,5 @@
-//! The screen: a pure function from what is known to at most 24 lines, whatever the run's size.
+//! The screen: a pure function from what is known to at most 24 lines, whatever the run's size, and a line for each
+//! further question.
 
 use super::columns;
 use super::view::View;
@@ -29,6 +30,7 @@ impl View {
         )];
         lines.extend(self.wrapped("Status", &standing(self).to_string()));
         lines.extend(self.in_hand().map(|words| self.line("Current item", &words)));
+        lines.extend(self.context.iter().map(|words| self.line("Context", words)));
         lines.extend(self.items());
         lines.extend(self.questions());
         lines.extend(self.workers());
@@ -56,15 +58,11 @@ impl View {
     }
 
     fn line(&self, title: &str, words: &str) -> String {
-        columns::clip(format!("{title:<INDENT$}{}", one_line(words)).trim_end(), self.width)
+        line(title, words, self.width)
     }
 
-    /// The same on two lines, where one is too short.
     fn wrapped(&self, title: &str, words: &str) -> Vec<String> {
-        let words = one_line(words);
-        let (first, rest) = columns::broken(&words, self.width.saturating_sub(INDENT));
-        let second = (!rest.is_empty()).then(|| self.line("", rest));
-        [self.line(title, first)].into_iter().chain(second).collect()
+        wrapped(title, words, self.width)
     }
 
     /// The command that merges it is there to be copied: it is neither cut nor broken.
@@ -91,11 +89,7 @@ impl View {
             return None;
         }
         let item = self.state.item_in_hand().map(|item| format!("\"{}\", ", clip(item, 60)));
-        let percent = self.percent.map(|percent| format!(", {percent}% full"));
-        let ahead = self.checkpoint_in.map(|ahead| format!(", L2 in {}", ahead.words()));
-        let session = format!("session {}", self.state.iteration);
-        let words = [percent, ahead].into_iter().flatten().collect::<String>();
-        Some(format!("{}{session}{words}", item.unwrap_or_default()))
+        Some(format!("{}session {}", item.unwrap_or_default(), self.state.iteration))
     }
 
     pub(super) fn items(&self) -> Vec<String> {
@@ -121,10 +115,10 @@ impl View {
             columns::clip(&format!("  [{mark}] {}", one_line(&words)), self.width)
         };
         let (done, open) = (self.last_done(), self.next_open());
-        let more = |all: usize, named: usize| (all > named).then(|| format!("      … {} more", all - named));
-        lines.extend(more(self.state.items.completed_items.len(), done.len()));
+        // The count above says how many are done.
         lines.extend(done.into_iter().map(|item| row('x', item)));
-        let more_open = more(self.state.items.todo_items.len(), open.len());
+        let more = self.state.items.todo_items.len() - open.len();
+        let more_open = (more > 0).then(|| format!("      … {more} more"));
         lines.extend(open.into_iter().map(|item| row(' ', item)));
         lines.extend(more_open);
         lines
@@ -138,16 +132,13 @@ impl View {
         lines.zip(titles).map(|(words, title)| self.line(title, &words)).collect()
     }
 
-    /// The first question and how to answer it; the others are counted.
+    /// All open questions, because their numbers are learned here, and how to answer.
     fn questions(&self) -> Vec<String> {
         let parked = &self.state.items.parked;
-        let Some(first) = parked.first() else { return Vec::new() };
-        let more = match parked.len() {
-            1 => String::new(),
-            many => format!("   (plimsoll answer lists all {many})"),
-        };
-        let answer = format!("{}{more}", questions::command(1));
-        vec![self.line("Question", &questions::line(1, first)), self.line("", &answer)]
+        let titles = std::iter::once("Question").chain(std::iter::repeat(""));
+        let answer = (!parked.is_empty()).then(|| questions::command(1));
+        let all = (1..).zip(parked).map(|(number, open)| questions::line(number, open));
+        all.chain(answer).zip(titles).map(|(words, title)| self.line(title, &words)).collect()
     }
 
     /// In the order in which they were ticked, as far as that was seen.
@@ -296,6 +287,19 @@ fn quota_words(name: &str, window: &QuotaWindow) -> String {
     let resets = window.resets_at.as_ref().and_then(clock::moment).map(clock::for_people);
     let resets = resets.map(|at| format!(" (resets {at})")).unwrap_or_default();
     format!("{name} {:.0}%{resets}", window.percent)
+}
+
+/// A title and words on one line, cut at the width.
+fn line(title: &str, words: &str, width: usize) -> String {
+    columns::clip(format!("{title:<INDENT$}{}", one_line(words)).trim_end(), width)
+}
+
+/// A title and words on one line or two.
+pub(super) fn wrapped(title: &str, words: &str, width: usize) -> Vec<String> {
+    let words = one_line(words);
+    let (first, rest) = columns::broken(&words, width.saturating_sub(INDENT));
+    let second = (!rest.is_empty()).then(|| line("", rest, width));
+    [line(title, first, width)].into_iter().chain(second).collect()
 }
 
 /// The newest peaks that fit, oldest of them first; `…` where older ones are left out.

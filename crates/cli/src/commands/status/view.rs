@@ -2,7 +2,6 @@
 
 use chrono::{DateTime, Utc};
 use plimsoll_domain::RunState;
-use plimsoll_domain::forecast::Outlook;
 use plimsoll_domain::run_figures::RunFigures;
 use plimsoll_policy::run_activity::RunActivity;
 
@@ -17,10 +16,8 @@ pub(super) struct View {
     pub(super) activity: RunActivity,
     /// Why no new session or item starts; none if they do.
     pub(super) stop_reason: Option<String>,
-    /// How full the current session is.
-    pub(super) percent: Option<u64>,
-    /// When its checkpoint is due, while that is ahead and can be estimated.
-    pub(super) checkpoint_in: Option<Outlook>,
+    /// The context usage of the current session; none if that is not looked at.
+    pub(super) context: Option<String>,
     /// The open items of a parallel run that no worker here holds, a line each.
     pub(super) pending_items: Vec<String>,
     /// Where the journal is.

@@ -36,9 +36,7 @@ fn every_example_is_understood() {
 
 #[test]
 fn the_main_commands_have_examples() {
-    for verb in
-        ["run", "init", "status", "log", "turns", "context", "with-context", "memory", "query", "checkpoint"]
-    {
+    for verb in ["run", "init", "status", "log", "turns", "with-context", "memory", "query", "checkpoint"] {
         let page = pages().into_iter().find(|page| page.get_name() == verb).unwrap();
         let own = format!("plimsoll {verb}");
         assert!(examples(&page).iter().any(|line| line.starts_with(&own)), "{verb}");

@@ -130,7 +130,9 @@ fn load(scene: &Scene, look: &Look, columns: usize) -> Vec<Row> {
     let room = columns.saturating_sub(INDENT + figure.len() + 3).clamp(LEAST_CELLS, MOST_CELLS);
     let line = titled("Load", &format!("▕{}▏ {figure}", cells(reading, thresholds, room)));
     let legend = thresholds.map(|thresholds| (titled("", &legend(thresholds)), look.dim()));
-    [(line, look.level(level))].into_iter().chain(legend).collect()
+    let ahead =
+        scene.checkpoint_in.map(|ahead| (titled("", &format!("L2 in {}", ahead.words())), look.dim()));
+    [(line, look.level(level))].into_iter().chain(legend).chain(ahead).collect()
 }
 
 fn cells(reading: &Reading, thresholds: Option<&Thresholds>, count: usize) -> String {

@@ -3,11 +3,14 @@
 use crate::commands::log::Tone;
 use crate::commands::status::view::View;
 use crate::commands::status::{session_record, view};
+use plimsoll_domain::forecast::Outlook;
 use plimsoll_domain::level::Thresholds;
 use plimsoll_domain::{Reading, SessionRecord};
-use plimsoll_flows::context::measure::{Question, thresholds};
+use plimsoll_flows::context::forecast;
+use plimsoll_flows::context::measure::{Question, measure, thresholds};
 use plimsoll_flows::run_figures::{FiguresReader, read_snapshot};
 use plimsoll_store::{Project, config};
+use std::path::PathBuf;
 
 /// What the screen shows.
 #[derive(Debug, Clone)]
@@ -22,6 +25,8 @@ pub(super) struct Scene {
     pub(super) reading: Option<Reading>,
     /// Where its levels begin.
     pub(super) thresholds: Option<Thresholds>,
+    /// When its checkpoint is due, while that is ahead and can be estimated.
+    pub(super) checkpoint_in: Option<Outlook>,
     /// The log, oldest line first.
     pub(super) log: Vec<(String, Tone)>,
 }
@@ -35,15 +40,25 @@ impl Scene {
         };
         let record = snapshot.as_ref().and_then(|snapshot| session_record(project, &snapshot.state));
         let record = record.unwrap_or_default();
+        let is_running = snapshot.as_ref().is_some_and(|snapshot| snapshot.figures.sessions_running > 0);
         Scene {
             root: project.root().display().to_string(),
             view: snapshot.map(|snapshot| view(project, snapshot)),
             trouble,
             thresholds: thresholds_of(project, &record),
+            checkpoint_in: is_running.then(|| checkpoint_in(project, &record)).flatten(),
             reading: record.usage.reading,
             log: Vec::new(),
         }
     }
+}
+
+fn checkpoint_in(project: &Project, record: &SessionRecord) -> Option<Outlook> {
+    let (settings, _) = config::load(project);
+    let transcript = record.start.transcript_path.as_ref().map(PathBuf::from);
+    let transcript = transcript.as_deref();
+    let measurement = measure(&Question { project, settings: &settings, record, transcript, calls: &[] });
+    forecast::of_session(transcript, &measurement).forecast?.l2
 }
 
 fn thresholds_of(project: &Project, record: &SessionRecord) -> Option<Thresholds> {

@@ -3,6 +3,7 @@ use super::keys::Look;
 use super::scene::Scene;
 use crate::commands::log::Tone;
 use crate::commands::status::view::View;
+use plimsoll_domain::forecast::{Outlook, Span};
 use plimsoll_domain::level::{AutoCompact, AutoCompactAction, Thresholds};
 use plimsoll_domain::reading::{UsedSource, Window, WindowSource};
 use plimsoll_domain::state::{AtStart, Items, Lifecycle, RunOptions, Spent};
@@ -51,8 +52,7 @@ fn scene(state: RunState) -> Scene {
             activity: run_activity(&ActivityEvidence::from_state(&state, true)),
             stop_reason: None,
             state,
-            percent: Some(43),
-            checkpoint_in: None,
+            context: None,
             pending_items: Vec::new(),
             journal: "journal.jsonl".into(),
             recorded: None,
@@ -79,6 +79,7 @@ fn scene(state: RunState) -> Scene {
             auto_compact: AutoCompact { tokens: 967_000, action: AutoCompactAction::Compacts },
             clamped: false,
         }),
+        checkpoint_in: Some(Outlook { turns: Span { soonest: 9, likely: 14, latest: 22 }, minutes: None }),
         log: (1..=40).map(|number| (format!("line {number} of the log"), Tone::Plain)).collect(),
     }
 }
@@ -107,7 +108,8 @@ fn an_ordinary_terminal_has_all_of_it() {
         "▏ 43% 430k L0 (normal)",
         "L1 70% · L2 85% · L3 95% · auto-compact 97%",
         "running: a `plimsoll run` is active",
-        "\"Item two\", session 3, 43% full",
+        "\"Item two\", session 3",
+        "L2 in about 14 turns (9 to 22)",
         "1 of 3 done, 2 open",
         "[x] Item one",
         "[ ] Item two",
