@@ -50,8 +50,8 @@ fn commands_options_and_settings_are_as_many_as_the_table_says() {
     let short = options(run).filter(|option| !option.is_hide_short_help_set()).count();
     let listed_names = GROUPS.iter().chain(SCRIPT_GROUPS).flat_map(|(_, names)| *names);
     let listed_commands = listed_names.filter_map(|name| line.find_subcommand(name));
-    let schema: Value =
-        serde_json::from_str(include_str!("../../../../hooks-config/plimsoll.schema.json")).expect("a schema");
+    let schema: Value = serde_json::from_str(include_str!("../../../../hooks-config/plimsoll.schema.json"))
+        .expect("a schema");
     let listed = count_commands(GROUPS);
     let counted = [
         listed,
