@@ -8,6 +8,7 @@
 
 use crate::hidden;
 use crate::{Durability, Project, StoreError, disk, volume};
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 
 /// A project whose files can be written.
@@ -39,15 +40,22 @@ fn can_write_below(folder: &Path) -> bool {
 
 /// Copies the files into a folder beside, which then becomes the project's: a kill before that leaves the project as it was.
 fn copy_into_project(from: &Project, to: &Project) -> Result<(), StoreError> {
-    let draft = to.handoffs().join(format!(".moving-{}", std::process::id()));
-    disk::replace(&draft.join(hidden::FILE), hidden::TEXT, Durability::Lazy)?;
-    MOVED.iter().try_for_each(|name| copy(&from.own().join(name), &draft.join(name)))?;
-    let moved = disk::rename(&draft, to.own());
+    // Nobody can have prepared a folder of this name: in the sandbox the numbers of processes begin at 2.
+    let draft = to.handoffs().join(format!(".moving-{:016x}", RandomState::new().hash_one(0)));
+    let moved = copy_into_draft(from, &draft).and_then(|()| disk::rename(&draft, to.own()));
     if moved.is_err() {
         let _ = remove(&draft);
     }
+    disk::sync_folder(to.handoffs().parent().unwrap_or(to.root()));
     // Another command may have moved them meanwhile.
     if disk::exists(to.own()) { Ok(()) } else { moved }
+}
+
+/// Copies the files into a new folder, and puts them on the disk: from the rename on they hide those that they were copied from.
+fn copy_into_draft(from: &Project, draft: &Path) -> Result<(), StoreError> {
+    disk::replace(&draft.join(hidden::FILE), hidden::TEXT, Durability::Lazy)?;
+    MOVED.iter().try_for_each(|name| copy(&from.own().join(name), &draft.join(name)))?;
+    disk::sync_volume(draft)
 }
 
 /// Copies a file, or a folder with what is in it, without locks: those are held on the files themselves.
@@ -72,6 +80,7 @@ fn remove(path: &Path) -> Result<(), StoreError> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_types, reason = "a test makes a file that is too large to be read")]
 mod tests {
     use super::*;
 
@@ -97,6 +106,36 @@ mod tests {
         assert_eq!(disk::names(&inside.handoffs()), [hidden::FILE], "no draft is left");
         // A second command that was as early finds them there, and leaves no draft either.
         copy_into_project(&outside, &inside).unwrap();
+        assert_eq!(disk::names(&inside.handoffs()), [hidden::FILE]);
+    }
+
+    #[test]
+    fn what_lies_where_the_files_are_copied_first_is_not_taken_for_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("project");
+        disk::create_folder(&root).unwrap();
+        let inside = Project::at(&root);
+        let outside = inside.clone().with_own_folder(&folder.path().join("state"));
+        disk::replace(&outside.own().join("journal.jsonl"), b"{}", Durability::Lazy).unwrap();
+        let prepared = inside.handoffs().join(format!(".moving-{}", std::process::id()));
+        disk::replace(&prepared.join("sessions/forged.json"), b"{}", Durability::Lazy).unwrap();
+        copy_into_project(&outside, &inside).unwrap();
+        assert_eq!(disk::names(inside.own()), [hidden::FILE, "journal.jsonl"]);
+    }
+
+    #[test]
+    fn a_copy_that_fails_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("project");
+        disk::create_folder(&root).unwrap();
+        let inside = Project::at(&root);
+        let outside = inside.clone().with_own_folder(&folder.path().join("state"));
+        disk::replace(&outside.own().join("memory/log.jsonl"), b"{}", Durability::Lazy).unwrap();
+        // A file that is too large to be read: the copy ends there.
+        let large = std::fs::File::create(outside.own().join("windows.json")).unwrap();
+        large.set_len(20 << 30).unwrap();
+        copy_into_project(&outside, &inside).unwrap_err();
+        assert!(!disk::exists(inside.own()));
         assert_eq!(disk::names(&inside.handoffs()), [hidden::FILE]);
     }
 
