@@ -100,7 +100,7 @@ pub fn renew_at_end(
     record: &SessionRecord,
     transcript: Option<PathBuf>,
 ) -> Result<(), StoreError> {
-    if recorded_handoff(project, record).is_none() {
+    if recorded_handoff(project, &record.session_id, record).is_none() {
         return Ok(());
     }
     let request = Request {
@@ -191,7 +191,7 @@ fn write_handoff(
     record: &SessionRecord,
     handoff: &Handoff,
 ) -> Result<(String, String), StoreError> {
-    if let Some(file) = recorded_handoff(request.project, record) {
+    if let Some(file) = recorded_handoff(request.project, request.session_id, record) {
         return renew_handoff(request, handoff, file);
     }
     // Several events may come at once, and each has read the record before the first handoff was there: who finds or creates it
@@ -229,7 +229,7 @@ fn find_or_create_handoff(
     record: &SessionRecord,
     handoff: &Handoff,
 ) -> Result<PlacedHandoff, StoreError> {
-    let known = recorded_handoff(request.project, record)
+    let known = recorded_handoff(request.project, request.session_id, record)
         .or_else(|| unrecorded_handoff(request.project, request.session_id));
     if let Some(file) = known {
         return Ok(PlacedHandoff { file, text: None });
@@ -254,10 +254,17 @@ fn create_handoff(project: &Project, text: &str) -> Result<String, StoreError> {
     }
 }
 
-/// The handoff that a record names, if it is there.
-fn recorded_handoff(project: &Project, record: &SessionRecord) -> Option<String> {
-    let is_there = |file: &String| project.handoff_path(file).is_some_and(|path| disk::is_file(&path));
-    record.checkpoint.handoff.clone().filter(is_there)
+/// The handoff that a record names, if it is there and says that it is this session's. An agent in Claude Code's sandbox can write the
+/// record, but not the handoffs of other sessions among the user's state.
+fn recorded_handoff(project: &Project, session_id: &SessionId, record: &SessionRecord) -> Option<String> {
+    let is_own =
+        |file: &String| project.handoff_path(file).is_some_and(|path| is_of_session(&path, session_id));
+    record.checkpoint.handoff.clone().filter(is_own)
+}
+
+fn is_of_session(handoff: &Path, session_id: &SessionId) -> bool {
+    let text = if disk::is_link(handoff) { None } else { disk::read_text(handoff).ok().flatten() };
+    text.is_some_and(|text| HandoffSummary::parse(&text).session_id == *session_id)
 }
 
 /// So many of the newest handoffs are looked into for one that no record names.
@@ -269,11 +276,8 @@ fn unrecorded_handoff(project: &Project, session_id: &SessionId) -> Option<Strin
     let mut names = records::handoffs(project);
     names.sort_unstable_by(|one, other| other.cmp(one));
     let paths = names.into_iter().take(MAX_HANDOFFS_SEARCHED).map(|name| project.handoffs().join(name));
-    let is_of_session = |path: &PathBuf| {
-        let text = if disk::is_link(path) { None } else { disk::read_text(path).ok().flatten() };
-        text.is_some_and(|text| HandoffSummary::parse(&text).session_id == *session_id)
-    };
-    paths.into_iter().find(is_of_session).map(|path| project.relative(&path))
+    let mut paths = paths.filter(|path| is_of_session(path, session_id));
+    paths.next().map(|path| project.relative(&path))
 }
 
 fn renew_handoff(

@@ -208,11 +208,14 @@ fn a_handoff_that_a_repository_brings_along_is_offered_to_nobody() {
 /// The records of a project are the agent's to write, and the hooks that renew a handoff work outside of its sandbox.
 #[test]
 fn a_record_that_names_another_file_as_its_handoff_has_nothing_written_there() {
-    for inside in [true, false] {
+    for victim in ["notes.md", "../home/notes.md", ".claude/handoffs/2026-01-07-1145.md"] {
         let world = World::new();
         start(&world, "one", "startup", &[]);
-        let victim = if inside { world.path("notes.md") } else { world.home().join("notes.md") };
-        world.write(&victim, "mine\n");
+        let victim =
+            if victim.starts_with("..") { world.home().join("notes.md") } else { world.path(victim) };
+        // As a handoff of another session says it.
+        let text = "# Handoff\n\n- Session: two (2026-01-07)\n\nmine\n";
+        world.write(&victim, text);
         let record = ".claude/plimsoll/sessions/one.json";
         let mut forged = world.json(record);
         forged["handoff"] = json!(victim);
@@ -220,6 +223,6 @@ fn a_record_that_names_another_file_as_its_handoff_has_nothing_written_there() {
         let payload = json!({"session_id": "one", "hook_event_name": "SessionEnd", "reason": "other"});
         world.hook("plimsoll-session-end", &payload).run();
         world.plimsoll(&["checkpoint"]).env("CLAUDE_CODE_SESSION_ID", "one").run().expect_success();
-        assert_eq!(std::fs::read_to_string(&victim).expect("it is there"), "mine\n", "{}", victim.display());
+        assert_eq!(std::fs::read_to_string(&victim).expect("it is there"), text, "{}", victim.display());
     }
 }
