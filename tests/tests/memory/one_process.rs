@@ -4,8 +4,9 @@ use crate::visibility::stage::{Act, Stage, done};
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::scripted_model::Step;
 
-/// Programs of our names before ours on the PATH, which note that they were started, and start ours.
-fn noting(stage: &Stage) -> (String, std::path::PathBuf) {
+/// Lets the entries of the settings start programs of our names that note that they were started, and start ours. Returns the file
+/// with the notes.
+fn noting(stage: &Stage) -> std::path::PathBuf {
     let (folder, log) = (stage.world.home().join("noting"), stage.world.home().join("started.log"));
     for program in plimsoll_protocol::settings::PROGRAMS.iter() {
         let path = folder.join(program);
@@ -20,8 +21,12 @@ fn noting(stage: &Stage) -> (String, std::path::PathBuf) {
         );
         stage.world.command("/bin/chmod", &["755", &path.display().to_string()]).run().expect_success();
     }
-    let path = format!("{}:{}:/usr/local/bin:/usr/bin:/bin", folder.display(), bin_dir().display());
-    (path, log)
+    let settings = stage.world.path(".claude/settings.local.json");
+    let before = stage.world.read(&settings);
+    let after = before.replace(&bin_dir().display().to_string(), &folder.display().to_string());
+    assert_ne!(after, before, "the entries name the programs by their paths");
+    stage.world.write(&settings, &after);
+    log
 }
 
 #[test]
@@ -34,8 +39,8 @@ fn a_batch_starts_one_program_and_monitor_and_memory_both_reach_the_model() {
     let stage = Stage::new(&[("main", acts.to_vec())]);
     stage.write(&["set", "R0", "Build it"]);
     stage.write(&["alloc", "spec", "add(a, b)"]);
-    let (path, log) = noting(&stage);
-    let finished = stage.client("Work.", &[]).env("PATH", path).run();
+    let log = noting(&stage);
+    let finished = stage.client("Work.", &[]).run();
     assert_eq!(finished.result()["result"], "done", "{finished:?}");
     stage.check();
     let started = std::fs::read_to_string(log).unwrap();
