@@ -5,7 +5,7 @@ use crate::commands::status::view::View;
 use crate::commands::status::{session_record, view};
 use plimsoll_domain::forecast::Outlook;
 use plimsoll_domain::level::Thresholds;
-use plimsoll_domain::{Reading, SessionRecord};
+use plimsoll_domain::{Reading, SessionRecord, Settings};
 use plimsoll_flows::context::forecast;
 use plimsoll_flows::context::measure::{Question, measure, thresholds};
 use plimsoll_flows::run_figures::{FiguresReader, read_snapshot};
@@ -40,30 +40,29 @@ impl Scene {
         };
         let record = snapshot.as_ref().and_then(|snapshot| session_record(project, &snapshot.state));
         let record = record.unwrap_or_default();
+        let (settings, _) = config::load(project);
         let is_running = snapshot.as_ref().is_some_and(|snapshot| snapshot.figures.sessions_running > 0);
         Scene {
             root: project.root().display().to_string(),
             view: snapshot.map(|snapshot| view(project, snapshot)),
             trouble,
-            thresholds: thresholds_of(project, &record),
-            checkpoint_in: is_running.then(|| checkpoint_in(project, &record)).flatten(),
+            thresholds: thresholds_of(project, &settings, &record),
+            checkpoint_in: is_running.then(|| checkpoint_in(project, &settings, &record)).flatten(),
             reading: record.usage.reading,
             log: Vec::new(),
         }
     }
 }
 
-fn checkpoint_in(project: &Project, record: &SessionRecord) -> Option<Outlook> {
-    let (settings, _) = config::load(project);
+fn checkpoint_in(project: &Project, settings: &Settings, record: &SessionRecord) -> Option<Outlook> {
     let transcript = record.start.transcript_path.as_ref().map(PathBuf::from);
     let transcript = transcript.as_deref();
-    let measurement = measure(&Question { project, settings: &settings, record, transcript, calls: &[] });
+    let measurement = measure(&Question { project, settings, record, transcript, calls: &[] });
     forecast::of_session(transcript, &measurement).forecast?.l2
 }
 
-fn thresholds_of(project: &Project, record: &SessionRecord) -> Option<Thresholds> {
+fn thresholds_of(project: &Project, settings: &Settings, record: &SessionRecord) -> Option<Thresholds> {
     let reading = record.usage.reading.as_ref()?;
-    let (settings, _) = config::load(project);
-    let question = Question { project, settings: &settings, record, transcript: None, calls: &[] };
+    let question = Question { project, settings, record, transcript: None, calls: &[] };
     Some(thresholds(&question, reading.window.as_ref()?, reading.model.as_deref()))
 }
