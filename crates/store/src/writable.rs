@@ -84,13 +84,18 @@ fn remove(path: &Path) -> Result<(), StoreError> {
 mod tests {
     use super::*;
 
+    /// Makes a project below a folder, and returns it with its files outside and inside of it.
+    fn make_project(folder: &Path) -> (Project, Project) {
+        let root = folder.join("project");
+        disk::create_folder(&root).unwrap();
+        let inside = Project::at(&root);
+        (inside.clone().with_own_folder(&folder.join("state")), inside)
+    }
+
     #[test]
     fn files_are_moved_as_a_whole_and_hidden_from_git() {
         let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().join("project");
-        disk::create_folder(&root).unwrap();
-        let inside = Project::at(&root);
-        let outside = inside.clone().with_own_folder(&folder.path().join("state"));
+        let (outside, inside) = make_project(folder.path());
         for name in ["memory/log.jsonl", "memory/seen/s1.json", "sessions/s1.json", "turns/s1.jsonl"] {
             disk::replace(&outside.own().join(name), name.as_bytes(), Durability::Lazy).unwrap();
         }
@@ -112,10 +117,7 @@ mod tests {
     #[test]
     fn what_lies_where_the_files_are_copied_first_is_not_taken_for_them() {
         let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().join("project");
-        disk::create_folder(&root).unwrap();
-        let inside = Project::at(&root);
-        let outside = inside.clone().with_own_folder(&folder.path().join("state"));
+        let (outside, inside) = make_project(folder.path());
         disk::replace(&outside.own().join("journal.jsonl"), b"{}", Durability::Lazy).unwrap();
         let prepared = inside.handoffs().join(format!(".moving-{}", std::process::id()));
         disk::replace(&prepared.join("sessions/forged.json"), b"{}", Durability::Lazy).unwrap();
@@ -126,10 +128,7 @@ mod tests {
     #[test]
     fn a_copy_that_fails_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().join("project");
-        disk::create_folder(&root).unwrap();
-        let inside = Project::at(&root);
-        let outside = inside.clone().with_own_folder(&folder.path().join("state"));
+        let (outside, inside) = make_project(folder.path());
         disk::replace(&outside.own().join("memory/log.jsonl"), b"{}", Durability::Lazy).unwrap();
         // A file that is too large to be read: the copy ends there.
         let large = std::fs::File::create(outside.own().join("windows.json")).unwrap();

@@ -1,13 +1,10 @@
 //! Links in `~/.local/bin`, by which a terminal finds the programs that were copied out of npm's or a plugin's folder. All lead through
 //! the link to the current version, so an upgrade changes none of them, and no other installer writes such a text: a link with it is ours.
 
-use super::program_home::{command_folders, is_copied, is_free_for_link, stable_link};
+use super::program_home::{NAMED_PROGRAMS, command_folders, is_copied, is_free_for_link, stable_link};
 use super::{LinkChange, OwnFile};
 use plimsoll_store::{disk, environment};
 use std::path::{Path, PathBuf};
-
-/// The programs that are linked: all but the hooks, which nobody types.
-const NAMES: [&str; 5] = ["plimsoll", "plimsoll-fleet", "plimsoll-linear", "plimsoll-mcp", "plimsoll-otel"];
 
 /// Links to our programs in one folder.
 #[derive(Debug)]
@@ -27,7 +24,7 @@ pub struct CommandLink {
     pub path: PathBuf,
     /// The program.
     pub target: PathBuf,
-    /// What happens to it. A file or link that is not ours is kept.
+    /// Whether it is written, is there already, or is kept because it is not ours.
     pub outcome: OwnFile,
 }
 
@@ -38,7 +35,7 @@ pub(super) fn plan_links(changes: &mut Vec<LinkChange>) -> Option<CommandLinks> 
     if !is_copied() || !is_free_for_link(&stable) || is_installed_elsewhere(&stable) {
         return None;
     }
-    let names = NAMES.iter().filter(|name| disk::exists(&own.join(name)));
+    let names = NAMED_PROGRAMS.iter().filter(|name| disk::exists(&own.join(name)));
     let links: Vec<CommandLink> =
         names.map(|name| plan_link(folder.join(name), stable.join(name), &stable)).collect();
     changes.extend(links.iter().filter(|link| link.outcome == OwnFile::Written).map(|link| LinkChange {
@@ -63,7 +60,7 @@ fn plan_link(path: PathBuf, target: PathBuf, stable: &Path) -> CommandLink {
 /// Plans the removal of the links that are ours.
 pub(super) fn plan_link_removal(changes: &mut Vec<LinkChange>) -> Vec<PathBuf> {
     let Some((folder, stable)) = folder().zip(stable_link()) else { return Vec::new() };
-    let ours = NAMES.iter().filter_map(|name| {
+    let ours = NAMED_PROGRAMS.iter().filter_map(|name| {
         let path = folder.join(name);
         let text = disk::link_target(&path).filter(|text| is_our_text(text, &stable))?;
         Some(LinkChange { path, before: Some(text), after: None })
@@ -76,7 +73,9 @@ pub(super) fn plan_link_removal(changes: &mut Vec<LinkChange>) -> Vec<PathBuf> {
 /// The folder of our links, if there is one to `plimsoll`.
 pub(crate) fn linked_folder() -> Option<PathBuf> {
     let (folder, stable) = (folder()?, stable_link()?);
-    disk::link_target(&folder.join(NAMES[0])).filter(|text| is_our_text(text, &stable)).map(|_| folder)
+    disk::link_target(&folder.join(NAMED_PROGRAMS[0]))
+        .filter(|text| is_our_text(text, &stable))
+        .map(|_| folder)
 }
 
 fn folder() -> Option<PathBuf> {
@@ -90,7 +89,7 @@ fn is_our_text(text: &Path, stable: &Path) -> bool {
 /// True if a terminal finds a `plimsoll` that is not one of our links, such as that of `npm install -g`. The PATH that npx gives its
 /// program has folders in `node_modules`, which do not count.
 fn is_installed_elsewhere(stable: &Path) -> bool {
-    let paths = command_folders().into_iter().map(|folder| folder.join(NAMES[0]));
+    let paths = command_folders().into_iter().map(|folder| folder.join(NAMED_PROGRAMS[0]));
     let mut programs = paths.filter(|path| environment::is_executable(path));
     programs.any(|path| !disk::link_target(&path).is_some_and(|text| is_our_text(&text, stable)))
 }

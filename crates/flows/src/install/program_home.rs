@@ -10,9 +10,9 @@ use plimsoll_protocol::settings::PROGRAMS;
 use plimsoll_store::{Project, StoreError, disk, environment};
 use std::path::{Path, PathBuf};
 
-/// The files that are copied. The names of the hook programs are links that are made there: npm's packages keep none.
-const FILES: [&str; 6] =
-    ["plimsoll", hook_links::FILE, "plimsoll-mcp", "plimsoll-fleet", "plimsoll-linear", "plimsoll-otel"];
+/// The programs that have a name of their own: all but the hooks.
+pub(super) const NAMED_PROGRAMS: [&str; 5] =
+    ["plimsoll", "plimsoll-fleet", "plimsoll-linear", "plimsoll-mcp", "plimsoll-otel"];
 
 /// The folder that contains our programs: the one of this program, or the one into which it is copied.
 pub fn program_home() -> Option<PathBuf> {
@@ -96,7 +96,7 @@ fn is_passing(folder: &Path, is_there: &dyn Fn(&Path) -> bool) -> bool {
     is_npms || is_plugins()
 }
 
-/// Where our data is, that is, every version that was copied.
+/// Returns the folder of every version that was copied, and of the link to the one set up last.
 fn data_folder() -> Option<PathBuf> {
     Some(environment::data_home()?.join("plimsoll"))
 }
@@ -124,7 +124,9 @@ pub(crate) fn ready_programs() -> Result<Option<PathBuf>, StoreError> {
     let Some(home) = program_home() else { return Ok(None) };
     let own = environment::own_directory().filter(|own| *own != home);
     if let Some(own) = &own {
-        let files = FILES.iter().map(|name| (own.join(name), home.join(name)));
+        // The names of the hook programs are links that are made there: npm's packages keep none.
+        let files = NAMED_PROGRAMS.iter().chain([&hook_links::FILE]);
+        let files = files.map(|name| (own.join(name), home.join(name)));
         files
             .filter(|(from, _)| disk::exists(from))
             .try_for_each(|(from, to)| disk::copy_program(&from, &to))?;
