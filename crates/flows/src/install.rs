@@ -121,9 +121,9 @@ pub struct Change {
 pub struct LinkChange {
     /// The link.
     pub path: PathBuf,
-    /// Where it leads now; none if there is no link.
+    /// The target that it has now; none if there is no link.
     pub before: Option<PathBuf>,
-    /// Where it leads then; none if it is removed.
+    /// The target that it gets; none if it is removed.
     pub after: Option<PathBuf>,
 }
 

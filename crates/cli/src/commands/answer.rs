@@ -75,7 +75,7 @@ impl QuestionList {
         questions::lines(&RunState { items: Items { parked, ..Items::default() }, ..RunState::default() })
     }
 
-    fn find(&self, number: &str) -> Result<&OpenQuestion, AnswerError> {
+    fn find_question(&self, number: &str) -> Result<&OpenQuestion, AnswerError> {
         let Some(open) = &self.questions else { return Err(AnswerError::NoPlan(one_line(&self.plan_file))) };
         let place = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         place.and_then(|place| open.get(place)).ok_or_else(|| {
@@ -124,7 +124,7 @@ pub(super) fn write_answers(project: &Project, answers: &[String]) -> Result<Ans
         if text.trim().is_empty() {
             return Err(AnswerError::Empty(one_line(number)));
         }
-        chosen.push((list.find(number)?, text));
+        chosen.push((list.find_question(number)?, text));
     }
     let mut sentences = Vec::new();
     let file = one_line(&list.plan_file);

@@ -17,7 +17,7 @@ const COUNTS: [(&str, usize); 6] = [
     ("settings", 47),
 ];
 
-/// So many fit on one screen.
+/// More do not fit on one screen.
 const MAX_LISTED_COMMANDS: usize = 16;
 const MAX_SHORT_OPTIONS: usize = 24;
 

@@ -87,7 +87,7 @@ fn named(project: &Project, found: &Files, folder: &Path) -> Vec<Named> {
     all
 }
 
-/// Where a terminal should look for `plimsoll`.
+/// Returns the folder that a user adds to the PATH to type `plimsoll`.
 fn command_folder() -> Option<PathBuf> {
     linked_folder().or_else(|| Some(lasting_path("plimsoll")?.parent()?.to_owned()))
 }

@@ -83,7 +83,7 @@ pub enum StartError {
         /// Its current iteration.
         iteration: u32,
     },
-    /// What was to be protected.
+    /// A file to protect cannot be protected.
     #[error(transparent)]
     Protect(#[from] ProtectError),
     /// The client cannot work there.

@@ -228,8 +228,7 @@ pub(super) fn changes_left(project: &Project, run: &RunState) -> Result<Vec<Stri
     )
 }
 
-/// Checks before a session that it has to undo only what sessions have changed, and returns that. What was restored meanwhile is
-/// forgotten.
+/// Returns what [`changes_left`] returns, and records it in the state: what was restored since the last session is no longer there.
 pub(super) fn check_before_session(project: &Project, run: &RunState) -> Result<Vec<String>, StartError> {
     let left = changes_left(project, run)?;
     if left != run.outcomes.changed_protected {

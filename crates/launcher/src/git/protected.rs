@@ -1,4 +1,4 @@
-//! What commits have of protected files. Objects are compared by their ids and modes: neither the index of the repository nor a
+//! Reads protected files from commits. Objects are compared by their ids and modes: neither the index of the repository nor a
 //! replaced object counts. Commits are read into an index, as a checkout does: a tree can have a name twice, and commands that list a
 //! tree answer with another one than a checkout takes.
 

@@ -66,7 +66,7 @@ pub struct ProgramFacts {
     pub named: Vec<Named>,
     /// Entries of the user's own settings that do not start everywhere.
     pub unstarted: Vec<UnstartedEntry>,
-    /// Where a terminal should look for `plimsoll`.
+    /// The folder that a user adds to the PATH to type `plimsoll`.
     pub command_folder: String,
     /// Every `plimsoll` on the PATH, in its order. One in the project is not asked what it is.
     pub on_path: Vec<(String, Standing)>,

@@ -86,7 +86,7 @@ pub fn resume(project: &Project, changes: &Changes) -> Result<Resumed, StartErro
     // Read before the state is locked, and kept before the state names it.
     let known = state_file::load(project, Some(&run_id))?.ok_or_else(no_run)?;
     let is_over_for_good = matches!(known.lifecycle.status(), Status::Completed | Status::Cancelled);
-    // What a session changed that is not judged yet is not known, either.
+    // What a session that is not judged yet has changed is not recorded.
     let is_judged = known.iteration_record.phase == Phase::Judged;
     let changed_protected = match is_judged && !is_over_for_good {
         true => protect::changes_left(project, &known)?,
