@@ -172,7 +172,7 @@ pub fn set_aside(state: &mut RunState, limits: &BreakerLimits) -> Option<String>
         let limit = limit(cause, limits);
         limit > 1 && count(cause, state) + 1 == limit
     };
-    if !nearly(BreakerCause::NoProgress) && !nearly(BreakerCause::SameError) {
+    if ![BreakerCause::NoProgress, BreakerCause::SameError, BreakerCause::Refused].into_iter().any(nearly) {
         return None;
     }
     let stuck = state.item_in_hand()?.clone();
@@ -342,6 +342,23 @@ mod tests {
         assert!(opened.evidence.starts_with("again in the session after the reset"), "{}", opened.evidence);
         assert_eq!(observe(&mut none, &worked(), None, &LIMITS), None);
         assert_eq!(count(BreakerCause::SameError, &none), 0);
+    }
+
+    #[test]
+    fn an_item_that_was_claimed_to_be_done_twice_is_set_aside_for_the_others() {
+        let mut state = RunState {
+            items: Items { todo_items: vec!["one".into(), "two".into()], ..Items::default() },
+            ..RunState::default()
+        };
+        let mut claimed = |finished| {
+            let seen = Observation { finished, ..worked() };
+            let opened = observe(&mut state, &seen, Some("2 items are open"), &LIMITS).is_some();
+            (opened, set_aside(&mut state, &LIMITS))
+        };
+        assert_eq!(claimed(false), (false, None));
+        assert_eq!(claimed(false), (false, Some("one".to_owned())));
+        assert_eq!(claimed(true), (false, None), "the next item is finished, and the counter begins again");
+        assert_eq!((claimed(false), claimed(false).0, claimed(false).0), ((false, None), false, true));
     }
 
     #[test]
