@@ -3,7 +3,7 @@
 # target/nights.jsonl; stopped and started again, it goes on where it was. Rows of other builds are never mixed in. A seed is 60
 # nights, about ten minutes on two cores.
 #
-# Usage: scripts/nights.sh [FIRST LAST [WAY,… [CHARACTER,…]]]   play (141 to 160 by default; 1 to 20 and 101 to 140 are for development)
+# Usage: scripts/nights.sh [FIRST LAST [WAY,… [CHARACTER,…]]]   play (141 to 145 by default; 1 to 20 and 101 to 140 are for development)
 #        scripts/nights.sh --report [FIRST LAST [BUILD]]        write docs/nights.md and docs/nights.tsv
 #        scripts/nights.sh --harder FIRST LAST [before|now]
 #
@@ -19,7 +19,7 @@ case "${1:-}" in
   --harder)
     exec cargo run --quiet --locked -p plimsoll-tests --example handovers -- "${4:-now}" "${2:?the first seed}" "${3:?the last seed}"
     ;;
-  --report) shift; set -- report "${1:-141}" "${2:-160}" "${@:3}" ;;
-  *) set -- play "${1:-141}" "${2:-160}" "${@:3}" ;;
+  --report) shift; set -- report "${1:-141}" "${2:-145}" "${@:3}" ;;
+  *) set -- play "${1:-141}" "${2:-145}" "${@:3}" ;;
 esac
 exec cargo run --quiet --locked -p plimsoll-tests --example nights -- "$@"
