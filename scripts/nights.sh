@@ -15,11 +15,11 @@ cd "$(dirname "$0")/.."
 scripts/client.sh > /dev/null
 PLIMSOLL_BIN_DIR=${PLIMSOLL_BIN_DIR:-$(scripts/build.sh)}
 export PLIMSOLL_BIN_DIR
+run_program() { # program of research/, its arguments
+  exec cargo run --quiet --locked --manifest-path research/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-$PWD/target}" --bin "$1" -- "${@:2}"
+}
 case "${1:-}" in
-  --harder)
-    exec cargo run --quiet --locked -p plimsoll-tests --example handovers -- "${4:-now}" "${2:?the first seed}" "${3:?the last seed}"
-    ;;
-  --report) shift; set -- report "${1:-141}" "${2:-145}" "${@:3}" ;;
-  *) set -- play "${1:-141}" "${2:-145}" "${@:3}" ;;
+  --harder) run_program handovers "${4:-now}" "${2:?the first seed}" "${3:?the last seed}" ;;
+  --report) run_program nights report "${2:-141}" "${3:-145}" "${@:4}" ;;
+  *) run_program nights play "${1:-141}" "${2:-145}" "${@:3}" ;;
 esac
-exec cargo run --quiet --locked -p plimsoll-tests --example nights -- "$@"

@@ -5,7 +5,7 @@
 # Usage: scripts/test.sh            everything
 #        scripts/test.sh --quick    while you work: format, lints, units and tables, the hooks, one whole run
 #        scripts/test.sh --tests    the tests alone: no format, no lints, nothing of what is released
-#        scripts/test.sh --long     the tests that take too long for every change
+#        scripts/test.sh --long     the tests that take too long for every change, and those of research/
 #
 # On macOS there is only --quick: the other tests need programs that only Linux has.
 set -euo pipefail
@@ -107,10 +107,13 @@ fetching=$!
 # With libjq the table of `plimsoll query` is checked against both engines; the released programs do not contain it.
 workspace=(--workspace --locked --features plimsoll/libjq)
 [ "$system" != Darwin ] || workspace=(--workspace --locked)
+target=${CARGO_TARGET_DIR:-$PWD/target}
+research=(--manifest-path research/Cargo.toml --target-dir "$target" --locked)
 build="programs and tests, built"
 if [ "$what" = --all ] || [ "$what" = --quick ]; then
   step "format"
   cargo fmt --all --check
+  cargo fmt --manifest-path research/Cargo.toml --check
   step "licenses, duplicates and sources of the dependencies"
   scripts/deny.sh
   # Clippy is the compiler with more lints: it builds the programs and tests, too. `cargo clippy` beside `cargo build`
@@ -127,12 +130,16 @@ step "$build"
 # All at once: apart, the programs would be built with fewer features of what they share with the tests, and that twice.
 cargo build --quiet "${workspace[@]}" --all-targets
 # Apart, so that nothing that a test builds takes their place while others start them.
-built=${CARGO_TARGET_DIR:-$PWD/target}/debug programs=${CARGO_TARGET_DIR:-$PWD/target}/programs
+built=$target/debug programs=$target/programs
 mkdir -p "$programs"
 replayed=$programs/replayed-client
 for program in plimsoll plimsoll-fleet plimsoll-linear plimsoll-mcp plimsoll-otel replayed-client; do ln -f "$built/$program" "$programs/$program"; done
 while read -r hook; do ln -f "$built/plimsoll-hook" "$programs/$hook"; done <crates/hooks/programs.txt
 cargo nextest run "${workspace[@]}" --no-run --cargo-quiet
+if [ -n "${RUSTC_WORKSPACE_WRAPPER:-}" ]; then
+  step "lints of research/"
+  cargo check --quiet "${research[@]}" --all-targets
+fi
 
 step "what is fetched: client, judges, MCP Inspector"
 wait "$fetching"
@@ -143,14 +150,19 @@ if [ -e "$fetched/failed" ]; then
 fi
 
 # Most tests wait for a session, some for a clock: more than five on a core make the latter late.
-run_tests() { # nextest's profile
+run_tests() { # nextest's profile, cargo's arguments
   PLIMSOLL_BIN_DIR=$programs PLIMSOLL_REPLAYED_CLIENT=$replayed \
-    cargo nextest run "${workspace[@]}" --profile "$1" --test-threads "${TEST_THREADS:-$(($(getconf _NPROCESSORS_ONLN) * 5))}" \
+    cargo nextest run "${@:2}" --profile "$1" --test-threads "${TEST_THREADS:-$(($(getconf _NPROCESSORS_ONLN) * 5))}" \
     --cargo-quiet --show-progress none
 }
 if [ "$what" = --quick ] || [ "$what" = --long ]; then
   step "the ${what#--} tests"
-  run_tests "${what#--}"
+  run_tests "${what#--}" "${workspace[@]}"
+  if [ "$what" = --long ]; then
+    step "the tests of research/"
+    # Each of them starts several clients.
+    TEST_THREADS=${TEST_THREADS:-$(getconf _NPROCESSORS_ONLN)} run_tests default "${research[@]}" --no-fail-fast
+  fi
 else
   step "examples in the documentation"
   cargo test --quiet "${workspace[@]}" --doc
@@ -164,6 +176,6 @@ else
   # Those of --quick write to a disk.
   memory=$(scripts/memory-folder.sh)
   trap 'rm -rf "$fetched" ${memory:+"$memory"} || true' EXIT
-  TMPDIR=${memory:-${TMPDIR:-/tmp}} run_tests "$profile"
+  TMPDIR=${memory:-${TMPDIR:-/tmp}} run_tests "$profile" "${workspace[@]}"
 fi
 step "all checks passed"

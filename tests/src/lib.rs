@@ -3,10 +3,8 @@
 pub mod browser;
 pub mod collector;
 pub mod dates;
-pub mod handover;
 pub mod hostile;
 pub mod large_world;
-pub mod night;
 
 use plimsoll_domain::state::RunOptions;
 use plimsoll_domain::state::{IterationRecord, Phase};

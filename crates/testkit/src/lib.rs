@@ -12,12 +12,9 @@
 )]
 
 pub mod client;
-#[cfg(feature = "night")]
-pub mod handover;
+mod dice;
 #[cfg(feature = "linear")]
 pub mod linear;
-#[cfg(feature = "night")]
-pub mod night;
 mod places;
 pub mod postgres;
 mod process_group;
@@ -29,6 +26,7 @@ pub mod terminal;
 mod tool;
 pub mod world;
 
+pub use dice::Dice;
 pub use places::{bin_dir, fixtures, replayed_client, target_dir, workspace_root};
 pub use plimsoll_scripted_model as scripted_model;
 pub use plimsoll_scripted_model::story;

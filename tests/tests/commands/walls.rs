@@ -154,6 +154,31 @@ fn each_program_names_the_one_library_that_it_is() {
     assert_eq!(named, expected.map(|(program, library)| (program.to_owned(), library.to_owned())).into());
 }
 
+/// Returns the packages that a lock file takes from a registry, as `name version`.
+fn locked_packages(lock_file: &str) -> BTreeSet<String> {
+    let text = std::fs::read_to_string(workspace_root().join(lock_file)).unwrap();
+    let value = |package: &str, key: &str| {
+        let line = package.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = "))?;
+        Some(line.trim_matches('"').to_owned())
+    };
+    let packages = text.split("[[package]]").skip(1).filter(|package| value(package, "source").is_some());
+    let named = packages.map(|package| Some([value(package, "name")?, value(package, "version")?].join(" ")));
+    named.map(|package| package.expect("a name and a version")).collect()
+}
+
+/// `scripts/deny.sh` checks the licenses, sources and known vulnerabilities of this workspace's packages alone.
+#[test]
+fn research_uses_no_package_that_deny_does_not_check() {
+    let used = locked_packages("research/Cargo.lock");
+    assert!(used.len() > 30, "the lock file was not read: {used:?}");
+    let unchecked: Vec<_> = used.difference(&locked_packages("Cargo.lock")).cloned().collect();
+    assert_eq!(
+        unchecked,
+        Vec::<String>::new(),
+        "cp Cargo.lock research/ && cargo update --workspace --manifest-path research/Cargo.toml"
+    );
+}
+
 /// The crates of the workspace that a manifest names under one of these headings, by their folders.
 fn ours(manifest: &str, headings: &[&str]) -> BTreeSet<String> {
     let mut named = BTreeSet::new();
@@ -584,7 +609,8 @@ fn the_modules_that_the_documents_name_are_there() {
 /// `crates/flows/src/hooks/NAME.rs`, the folder.
 #[test]
 fn the_files_that_the_documents_name_are_there() {
-    const TOPS: [&str; 7] = [".github/", "crates/", "docs/", "fuzz/", "hooks-config/", "scripts/", "tests/"];
+    const TOPS: [&str; 8] =
+        [".github/", "crates/", "docs/", "fuzz/", "hooks-config/", "research/", "scripts/", "tests/"];
     let is_named = |letter: char| letter.is_ascii_alphanumeric() || "-_./".contains(letter);
     let mut seen = BTreeSet::new();
     for document in ["ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md"] {

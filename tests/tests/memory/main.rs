@@ -6,4 +6,3 @@ mod memory_command;
 mod one_process;
 mod run_memory;
 mod visibility;
-mod worth;

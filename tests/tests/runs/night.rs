@@ -1,18 +1,12 @@
 //! A night alone: five items, and everything that goes wrong in a night. In the morning all is done but
 //! the one item that nobody could do; nothing twice, nothing lost.
 
-use plimsoll_testkit::night::Character;
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::{Turn, tick};
-use plimsoll_tests::night::play;
-use plimsoll_tests::night::ways::way;
-use plimsoll_tests::{LIFELIKE, events, journal, markers, side_by_side, start_real, world};
+use plimsoll_tests::{LIFELIKE, events, journal, markers, start_real, world};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-/// A seed with a usage limit, whose sloppy agent leaves out a part and claims to have done everything.
-const LIMITED_NIGHT: u64 = 200;
 
 const ITEMS: u32 = 5;
 /// Nobody gets anywhere with this one.
@@ -186,26 +180,4 @@ fn in_the_morning_everything_is_done_but_the_one_item_that_nobody_could_do() {
         assert!(log.contains(part), "{part} in\n{log}");
     }
     eprintln!("{} sessions in {:?}\n{screen}", state["iteration"], finished.elapsed);
-}
-
-/// Three of the nights of docs/nights.md, with two items: the simulation works, and what it promises holds. A sloppy agent, who
-/// ticks too early and says that all is done, leaves nothing that a verify command can find, nor a bare loop with a test gate; a
-/// fair bare loop waits out a limit.
-#[test]
-fn a_night_with_a_limit_ends_well_with_a_verify_command_and_in_fair_bare_loops() {
-    let nights = [
-        ("plimsoll-verify", Character::Sloppy),
-        ("bare-gate", Character::Sloppy),
-        ("bare", Character::Perfect),
-    ];
-    side_by_side(&nights, |(key, character)| {
-        let row = play(way(key).expect("a way"), *character, LIMITED_NIGHT, 2);
-        let score = &row.score;
-        assert!(row.ended_well() && score.troubles == 1 && row.waits_for_people() == 0, "{row:?}");
-        assert_eq!((score.passing, score.findable, score.twice), (2, 0, 0), "{row:?}");
-        // The limit lasts 175 minutes; the bare loop tries every quarter of an hour.
-        let most = if key.starts_with("bare") { 3.25 } else { 2.95 };
-        assert!((2.9..most).contains(&score.lost), "{row:?}");
-        assert!(score.tests >= 2, "{row:?}");
-    });
 }

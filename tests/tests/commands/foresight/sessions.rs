@@ -1,7 +1,7 @@
 //! Simulated sessions: what each turn adds, drawn from a seed. Real tool results are small mostly and huge now and
 //! then, and work goes in phases: reading, changing, testing.
 
-use plimsoll_testkit::night::Dice;
+use plimsoll_testkit::Dice;
 
 /// How a session's window grows.
 #[derive(Clone, Copy, Debug)]
