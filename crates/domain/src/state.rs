@@ -25,6 +25,7 @@ use crate::size::{ItemCost, MeasuredItem, OpenItemCost};
 use crate::subagent_usage::SubagentUsage;
 use crate::todo::{TodoList, same_item};
 use document::strip_nulls;
+use read::History;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -116,27 +117,16 @@ impl RunState {
         // Straight off the text takes a third of the time. What that refuses, such as a `null` or a field that is there twice,
         // the document decides.
         // The letters are checked once for the whole text, not for each of its strings.
-        match std::str::from_utf8(text).map(read::read) {
+        match std::str::from_utf8(text).map(|text| read::read(text, History::Read)) {
             Ok(Ok(state)) => Ok(state),
             _ => RunState::from_document(&serde_json::from_slice(text)?),
         }
     }
 
-    /// The same with an empty history, which may be long and which a hook asks nothing of: where the text is as we write it, that
-    /// is passed over.
+    /// Reads the state with an empty history: the history grows with the run, and hooks do not need it.
     pub fn from_text_without_history(text: &[u8]) -> Result<RunState, serde_json::Error> {
-        RunState::read_cut(text, read::without_history)
-    }
-
-    /// The same of a ledger.
-    pub fn from_ledger_without_history(text: &[u8]) -> Result<RunState, serde_json::Error> {
-        RunState::read_cut(text, read::without_ledgers_history)
-    }
-
-    fn read_cut(text: &[u8], cut: fn(&str) -> Option<String>) -> Result<RunState, serde_json::Error> {
-        let cut = std::str::from_utf8(text).ok().and_then(cut);
-        match cut.as_deref().map(read::read) {
-            Some(Ok(state)) => Ok(state),
+        match std::str::from_utf8(text).map(|text| read::read(text, History::Skip)) {
+            Ok(Ok(state)) => Ok(state),
             _ => RunState::from_text(text).map(|state| RunState { context_history: Vec::new(), ..state }),
         }
     }
@@ -153,16 +143,6 @@ impl RunState {
     pub fn text(&self) -> Option<String> {
         let mut text = serde_json::to_string_pretty(self).ok()?;
         text.push('\n');
-        Some(text)
-    }
-
-    /// The same text with another revision: half of the work where only that has changed.
-    pub fn renumbered(mut text: String, from: u64, to: u64) -> Option<String> {
-        // No text that we write has such a line inside a string, or deeper in the document.
-        let line = |revision| format!("\n  \"revision\": {revision},\n");
-        let old = line(from);
-        let place = text.rfind(&old)?;
-        text.replace_range(place..place + old.len(), &line(to));
         Some(text)
     }
 

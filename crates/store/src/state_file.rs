@@ -247,11 +247,10 @@ fn change_loaded<T>(
     let before = loaded.state.clone();
     let answer = change(&mut loaded.state);
     if loaded.state != before || loaded.repaired.is_some() || loaded.is_overruled {
-        let is_ours = holds_nothing_else(&loaded.text, &before)
+        let has_only_our_fields = holds_nothing_else(&loaded.text, &before)
             // Then the state is not what was read off the text.
             || loaded.is_overruled && holds_only_a_state(&loaded.text);
-        let text = if is_ours { loaded.state.text() } else { None };
-        write(project, &mut loaded, text, durability)?;
+        write(project, &mut loaded, has_only_our_fields, durability)?;
     } else if loaded.copy_is_behind {
         // The last writer died before the copy, or it was refused: made up for here, without a new revision.
         write_copy(project, &pretty(&document_of(&loaded.text)));
@@ -287,16 +286,16 @@ pub fn copy_path(project: &Project) -> PathBuf {
     project.copies().join("ralph-state.json")
 }
 
-/// Writes a state: as this text, but with the next revision; without one laid over the document that was read.
+/// Writes a state with the next revision. Foreign fields of the document that was read are kept; `has_only_our_fields` says that it
+/// has none.
 fn write(
     project: &Project,
     loaded: &mut Loaded,
-    text: Option<String>,
+    has_only_our_fields: bool,
     durability: Durability,
 ) -> Result<(), StoreError> {
-    let before = loaded.state.revision;
     loaded.state.revision += 1;
-    let text = text.and_then(|text| RunState::renumbered(text, before, loaded.state.revision));
+    let text = if has_only_our_fields { loaded.state.text() } else { None };
     let bytes = text.map_or_else(|| laid_over(&loaded.text, &loaded.state), String::into_bytes);
     // A kill after the ledger leaves the file behind it: `load` goes by the ledger, and the next change writes both.
     ledger::note(project, &loaded.state)?;
@@ -371,7 +370,7 @@ fn load_from(
         _ => return claimed,
     };
     // The history is what describes the work, and comes from the file.
-    let known = match ledger::load_by(project, &id, RunState::from_ledger_without_history) {
+    let known = match ledger::load_by(project, &id, RunState::from_text_without_history) {
         // Who only claims may not be allowed to look there.
         Err(_) if !ledger::is_kept_here() => None,
         known => known?,
