@@ -7,6 +7,7 @@
 pub mod exporter;
 pub mod trace;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::{RunId, SessionId};
 use trace::Trace;
@@ -22,6 +23,10 @@ pub const PARENT: &str = "TRACEPARENT";
 pub const RUN_ID: &str = "plimsoll.run_id";
 /// The label with its name.
 pub const RUN_NAME: &str = "plimsoll.run_name";
+
+/// What is encoded in a label's value. The specification asks for commas and everything outside ASCII.
+const RESERVED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':').remove(b'/');
 
 /// How much of a run's name or an item is a label: dashboards list them.
 const CLIPPED: usize = 80;
@@ -108,7 +113,7 @@ fn is_on(value: &str) -> bool {
 fn attributes(own: Option<&str>, labels: &[(&str, Option<&str>)]) -> String {
     let ours = labels.iter().filter_map(|(name, value)| {
         let value = clipped((*value)?);
-        (!value.is_empty()).then(|| format!("{name}={}", encoded(&value)))
+        (!value.is_empty()).then(|| format!("{name}={}", utf8_percent_encode(&value, RESERVED)))
     });
     let own = own.map(|own| own.trim().trim_matches(',').to_owned()).filter(|own| !own.is_empty());
     own.into_iter().chain(ours).collect::<Vec<_>>().join(",")
@@ -117,15 +122,6 @@ fn attributes(own: Option<&str>, labels: &[(&str, Option<&str>)]) -> String {
 /// A value as it is a label.
 pub fn clipped(value: &str) -> String {
     clip(&one_line(value), CLIPPED)
-}
-
-/// Percent-encoded as the specification wants it: neither a comma nor anything outside ASCII is left.
-fn encoded(value: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/".contains(&byte);
-    value
-        .bytes()
-        .map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
 }
 
 #[cfg(test)]

@@ -221,7 +221,8 @@ mod tests {
         for text in [state.text().unwrap(), serde_json::to_string(&state).unwrap()] {
             assert_eq!(read(&text, History::Skip).unwrap(), expected);
             // Its entries are not even looked at.
-            let unreadable = text.replacen("\"context_history\":", "\"context_history\":[3],\"context_history\":", 1);
+            let unreadable =
+                text.replacen("\"context_history\":", "\"context_history\":[3],\"context_history\":", 1);
             assert_eq!(RunState::from_text_without_history(unreadable.as_bytes()).unwrap(), expected);
         }
     }

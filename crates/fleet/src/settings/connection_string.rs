@@ -1,6 +1,8 @@
 //! `postgresql://user:password@host:port/database?sslmode=require`, or `host=… dbname=…`.
 
 use super::{Parameters, SettingsError, keyword};
+use percent_encoding::percent_decode_str;
+use std::borrow::Cow;
 
 /// What an address of either kind says.
 pub(crate) fn parse(text: &str) -> Result<Parameters, SettingsError> {
@@ -27,16 +29,16 @@ fn of_address(rest: &str) -> Result<Parameters, SettingsError> {
     let mut found = Parameters::new();
     if let Some(user) = user {
         let (user, password) = user.split_once(':').unwrap_or((user, ""));
-        put(&mut found, "user", decoded(user)?);
-        put(&mut found, "password", decoded(password)?);
+        put(&mut found, "user", percent_decoded(user)?);
+        put(&mut found, "password", percent_decoded(password)?);
     }
     let (names, ports) = hosts_and_ports(hosts)?;
     put(&mut found, "host", names);
     put(&mut found, "port", ports);
-    put(&mut found, "dbname", decoded(database)?);
+    put(&mut found, "dbname", percent_decoded(database)?);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').ok_or(SettingsError::Malformed)?;
-        let (name, value) = (decoded(name)?, decoded(value)?);
+        let (name, value) = (percent_decoded(name)?, percent_decoded(value)?);
         match (name.as_str(), value.as_str()) {
             // As JDBC says it; libpq takes it, too.
             ("ssl", "true") => put(&mut found, "sslmode", "require".to_owned()),
@@ -67,29 +69,24 @@ fn hosts_and_ports(hosts: &str) -> Result<(String, String), SettingsError> {
             }
             None => host.split_once(':').unwrap_or((host, "")),
         };
-        names.push(decoded(name)?);
-        ports.push(decoded(port)?);
+        names.push(percent_decoded(name)?);
+        ports.push(percent_decoded(port)?);
     }
     let is_said = |list: &[String]| list.iter().any(|part| !part.is_empty());
     let joined = |list: Vec<String>| if is_said(&list) { list.join(",") } else { String::new() };
     Ok((joined(names), joined(ports)))
 }
 
-/// A text with its `%20` as what they mean.
-fn decoded(text: &str) -> Result<String, SettingsError> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let mut digit = || rest.next().and_then(|digit| char::from(digit).to_digit(16));
-        let (high, low) = digit().zip(digit()).ok_or(SettingsError::Malformed)?;
-        let byte = u8::try_from(high * 16 + low).ok().filter(|byte| *byte != 0);
-        bytes.push(byte.ok_or(SettingsError::Malformed)?);
+/// Decodes a percent-encoded text. Fails for a `%` without two hexadecimal digits, which is mostly one that was not encoded.
+fn percent_decoded(text: &str) -> Result<String, SettingsError> {
+    let is_encoded = |rest: &str| {
+        rest.get(..2).is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+    };
+    let decoded = percent_decode_str(text).decode_utf8().map(Cow::into_owned);
+    match decoded {
+        Ok(decoded) if text.split('%').skip(1).all(is_encoded) && !decoded.contains('\0') => Ok(decoded),
+        _ => Err(SettingsError::Malformed),
     }
-    String::from_utf8(bytes).map_err(|_| SettingsError::Malformed)
 }
 
 /// `keyword = value 'with blanks'`, with `\` before a quote or another `\`.

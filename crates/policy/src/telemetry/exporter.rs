@@ -3,6 +3,8 @@
 //! has a say.
 
 use super::{ENABLED, is_on};
+use percent_encoding::percent_decode_str;
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// What is exported.
@@ -191,7 +193,7 @@ fn headers(list: &str) -> Option<Vec<(String, String)>> {
     parts
         .map(|part| {
             let (name, value) = part.split_once('=')?;
-            let (name, value) = (name.trim(), decoded(value.trim())?);
+            let (name, value) = (name.trim(), percent_decoded(value.trim())?);
             let is_name = !name.is_empty()
                 && name
                     .bytes()
@@ -205,31 +207,13 @@ fn headers(list: &str) -> Option<Vec<(String, String)>> {
 /// The attributes in `OTEL_RESOURCE_ATTRIBUTES`; one that is none is left out.
 pub fn resource(list: &str) -> Vec<(String, String)> {
     let parts = list.split(',').filter_map(|part| part.split_once('='));
-    let pairs = parts.map(|(name, value)| (name.trim().to_owned(), decoded(value.trim())));
+    let pairs = parts.map(|(name, value)| (name.trim().to_owned(), percent_decoded(value.trim())));
     pairs.filter_map(|(name, value)| Some((name, value?))).filter(|(name, _)| !name.is_empty()).collect()
 }
 
-/// Percent-encoded text; none if it is not UTF-8. A `%` that begins no byte stays what it is.
-fn decoded(text: &str) -> Option<String> {
-    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    while let [first, after @ ..] = rest {
-        let encoded = match after {
-            [high, low, ..] if *first == b'%' => digit(*high).zip(digit(*low)),
-            _ => None,
-        };
-        match encoded {
-            Some((high, low)) => {
-                bytes.push(high * 16 + low);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).ok()
+/// Decodes a percent-encoded text. A `%` without two hexadecimal digits stays as it is. Returns `None` if the result is not UTF-8.
+fn percent_decoded(text: &str) -> Option<String> {
+    percent_decode_str(text).decode_utf8().ok().map(Cow::into_owned)
 }
 
 #[cfg(test)]

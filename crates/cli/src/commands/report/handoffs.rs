@@ -4,6 +4,7 @@ use super::contents::Handoff;
 use super::entry::RunLine;
 use super::moments::why;
 use crate::render::redact::RedactedText;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use plimsoll_domain::RunState;
 use plimsoll_domain::handoff::Notes;
 use plimsoll_domain::journal::{CheckpointWritten, JournalEvent};
@@ -13,6 +14,8 @@ use std::path::{Component, Path, PathBuf};
 /// So many of the newest are shown, and so many of these as a whole.
 const SHOWN: usize = 40;
 const WHOLE: usize = 3;
+/// What is encoded in a part of a URL's path.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// How much of one.
 const TEXT: usize = 12_000;
 
@@ -92,13 +95,6 @@ fn link(file: &Path, folder: &Path) -> Option<String> {
     let file = disk::canonical(file);
     let above = folder.ancestors().position(|above| file.starts_with(above))?;
     let below = file.strip_prefix(folder.ancestors().nth(above)?).ok()?;
-    let parts = below.iter().map(|part| encoded(&part.to_string_lossy()));
+    let parts = below.iter().map(|part| utf8_percent_encode(&part.to_string_lossy(), RESERVED).to_string());
     Some(std::iter::repeat_n("..".to_owned(), above).chain(parts).collect::<Vec<_>>().join("/"))
-}
-
-fn encoded(part: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
-    part.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
 }
