@@ -9,12 +9,6 @@ pub fn sha256(parts: &[&[u8]]) -> String {
     hex(&hasher.finalize())
 }
 
-/// The same of a short text, by a library that uses no more than any processor can. The other one asks first what this one can:
-/// inside a virtual machine that takes much longer than a line of text does.
-pub fn sha256_of_short(text: &[u8]) -> String {
-    hex(&hmac_sha256::Hash::hash(text))
-}
-
 /// Bytes in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -31,15 +25,5 @@ mod tests {
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(sha256(&[b"abc"]), abc);
         assert_eq!(sha256(&[b"a", b"", b"bc"]), abc);
-    }
-
-    #[test]
-    fn a_short_text_has_the_same_digest() {
-        let text: Vec<u8> = (0..=255).cycle().take(300).collect();
-        for length in 0..=text.len() {
-            let text = &text[length / 2..length];
-            assert_eq!(sha256_of_short(text), sha256(&[text]), "{length}");
-            assert_eq!(sha256_of_short(&vec![0xff; length]), sha256(&[&vec![0xff; length]]), "{length}");
-        }
     }
 }

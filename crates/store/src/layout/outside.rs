@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub(super) fn folder(root: &Path) -> Option<PathBuf> {
     let home = environment::state_home()?;
     let root = disk::canonical(root);
-    let hash = plimsoll_domain::digest::sha256_of_short(root.as_os_str().as_encoded_bytes());
+    let hash = plimsoll_domain::digest::sha256(&[root.as_os_str().as_encoded_bytes()]);
     let name = root.file_name().map(|name| plain(&name.to_string_lossy())).unwrap_or_default();
     Some(below(&home, &["/plimsoll/projects/", &name, "-", &hash[..16]]))
 }
