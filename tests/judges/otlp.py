@@ -1,5 +1,4 @@
-"""Says whether a file is OTLP/JSON or OTLP/protobuf as `opentelemetry-proto` understands it; prints its spans as it understood
-them."""
+"""Says whether a file is OTLP/JSON as `opentelemetry-proto` understands it; prints its spans as it understood them."""
 import base64
 import json
 import sys
@@ -30,9 +29,7 @@ def plain(value):
 
 
 def read(path):
-    """The message in a file, in either form."""
-    if path.suffix == ".pb":
-        return TracesData.FromString(path.read_bytes())
+    """The message in a file."""
     document = json.loads(path.read_text())
     for resource in document["resourceSpans"]:
         for scope in resource["scopeSpans"]:

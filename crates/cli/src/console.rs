@@ -59,12 +59,6 @@ pub(crate) fn data(text: &str) {
     let _ = if is_terminal() { print(&SafeText::page(text)) } else { write(stdout(), text) };
 }
 
-/// Writes bytes that other programs read, which are no text.
-pub(crate) fn bytes(bytes: &[u8]) -> io::Result<()> {
-    let mut out = stdout();
-    out.write_all(bytes).and_then(|()| out.flush())
-}
-
 /// Prints a document in JSON that other programs read to the byte.
 pub(crate) fn json_data(text: &str) {
     let _ = if is_terminal() { print(&SafeText::json(text)) } else { write(stdout(), text) };

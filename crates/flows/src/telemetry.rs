@@ -7,7 +7,7 @@
 pub mod command;
 
 use crate::optional_program::{self, OTEL};
-use command::OtelCommand;
+use command::follow_arguments;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::{RunId, RunState};
 use plimsoll_launcher::Listener;
@@ -57,8 +57,7 @@ pub fn start(project: &Project, run: &RunState) -> Found {
     let Ok(program) = optional_program::find(project, OTEL) else { return found };
     // From here on: what was before belongs to an earlier process.
     let from = disk::size(&project.journal()).unwrap_or(0);
-    let command = OtelCommand::Follow { from };
-    match plimsoll_launcher::start_listener(&program, &command.arguments(), project.root()) {
+    match plimsoll_launcher::start_listener(&program, &follow_arguments(from), project.root()) {
         Ok(listener) => {
             let trace = Trace::of(&run.run_id, environment::variable(telemetry::PARENT).as_deref());
             found.has_spans = exporter.traces.is_some() && trace.is_recorded();

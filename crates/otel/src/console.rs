@@ -1,4 +1,4 @@
-//! What this program prints: words for the user, and bytes that are asked for.
+//! What this program prints.
 
 use plimsoll_domain::text::SafeText;
 use std::fmt::Display;
@@ -10,13 +10,6 @@ use std::process::ExitCode;
 pub(crate) fn say(text: impl Display) {
     let mut out = std::io::stdout();
     let _ = out.write_all(page(text).as_bytes()).and_then(|()| out.flush());
-}
-
-/// Writes bytes as they are.
-#[expect(clippy::disallowed_methods, reason = "the one place of this program that prints")]
-pub(crate) fn put(bytes: &[u8]) -> std::io::Result<()> {
-    let mut out = std::io::stdout();
-    out.write_all(bytes).and_then(|()| out.flush())
 }
 
 /// Says on standard error what went wrong: exit code 1.

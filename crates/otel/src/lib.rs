@@ -11,7 +11,6 @@ mod attributes;
 mod collector;
 mod console;
 mod delivery;
-mod encode;
 mod follow;
 mod ids;
 mod journal_tail;
@@ -19,17 +18,15 @@ mod logs;
 mod queue;
 mod spans;
 
-use console::{fail, put, say};
+use console::{fail, say};
 use plimsoll_domain::build::Build;
-use plimsoll_flows::telemetry::command::OtelCommand;
-use plimsoll_store::disk;
+use plimsoll_flows::telemetry::command::parse_follow_arguments;
 use std::process::ExitCode;
 
 const USAGE: &str = "Sends the spans and the journal of Plimsoll's runs to an OpenTelemetry collector.
 
 Usage: plimsoll-otel --version         print the version; with --json also target and commit
        plimsoll-otel --help            print this
-       plimsoll-otel encode            OTLP/JSON on standard input, OTLP/protobuf on standard output
 
 `plimsoll run` starts it where CLAUDE_CODE_ENABLE_TELEMETRY=1 and OTEL_EXPORTER_OTLP_ENDPOINT are set.";
 
@@ -46,9 +43,8 @@ pub fn main() -> ExitCode {
         ["--version" | "-V"] => say(format!("plimsoll-otel {}", env!("CARGO_PKG_VERSION"))),
         ["--version", "--json"] => say(Build::own("plimsoll-otel").to_json()),
         ["--help" | "-h"] => say(USAGE),
-        _ => match OtelCommand::of(&arguments) {
-            Some(OtelCommand::Follow { from }) => follow::follow(from),
-            Some(OtelCommand::Encode) => return encoded(),
+        _ => match parse_follow_arguments(&arguments) {
+            Some(from) => follow::follow(from),
             None => {
                 fail(format!("plimsoll-otel does not know the arguments {arguments:?}\n\n{USAGE}"));
                 return ExitCode::from(2);
@@ -56,14 +52,4 @@ pub fn main() -> ExitCode {
         },
     }
     ExitCode::SUCCESS
-}
-
-fn encoded() -> ExitCode {
-    let read = disk::read_stdin(encode::LONGEST);
-    let written = match read.map(|json| encode::encode(&json)) {
-        Ok(Ok(bytes)) => put(&bytes),
-        Ok(Err(error)) => return fail(error),
-        Err(error) => Err(error),
-    };
-    written.map_or_else(fail, |()| ExitCode::SUCCESS)
 }

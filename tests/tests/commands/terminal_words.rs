@@ -44,7 +44,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("statusline explain", &[""]),
     ("turns diff", &["1 2", "HOSTILE 1"]),
     ("turns erase", &["2 --reason HOSTILE", "HOSTILE"]),
-    ("turns export", &["--format html", "--format jsonl", "--format atif", "--format otel"]),
+    ("turns export", &["--format html", "--format jsonl", "--format otel"]),
     ("turns grep", &["owned", "HOSTILE"]),
     ("turns list", &["", "--all-streams"]),
     ("turns show", &["1", "record:1", "HOSTILE", "1 --raw"]),
@@ -60,8 +60,8 @@ const COMMANDS: &[(&str, &[&str])] = &[
 const MODES: &[(&str, &[&str])] =
     &[("log --why", &["", "level", "verdict", "checkpoint", "fault", "HOSTILE", "owned", "no_such_event"])];
 
-/// Commands that the help does not list any more.
-const OLD_COMMANDS: &[(&str, &[&str])] = &[("answer", &["", "9 HOSTILE"]), ("context", &[""])];
+/// Commands that the help does not list.
+const HIDDEN_COMMANDS: &[(&str, &[&str])] = &[("answer", &["", "9 HOSTILE"]), ("context", &[""])];
 
 const FLEET: &str = "it needs a database: `fleet/hostile.rs` has one";
 
@@ -132,7 +132,7 @@ fn arguments<'a>(command: &'a str, how: &'a str) -> Vec<String> {
 /// Every way to run every command, and its JSON where it has some.
 fn calls(world: &World) -> Vec<(&'static str, Vec<String>)> {
     let mut calls = Vec::new();
-    for (command, ways) in MODES.iter().chain(OLD_COMMANDS).chain(COMMANDS) {
+    for (command, ways) in MODES.iter().chain(HIDDEN_COMMANDS).chain(COMMANDS) {
         let names = command.split(' ').filter(|word| !word.starts_with('-'));
         let words: Vec<&str> = ["help"].into_iter().chain(names).collect();
         let has_json = world.plimsoll(&words).run().stdout.contains("--json") && *command != "run";

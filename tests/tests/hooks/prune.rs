@@ -159,7 +159,7 @@ fn said(world: &World, session: &str) -> Vec<String> {
         &["stats", "--session", session],
         &["verify", "--session", session],
         &["export", "--session", session, "--format", "jsonl"],
-        &["export", "--session", session, "--format", "atif"],
+        &["export", "--session", session, "--format", "otel"],
     ];
     let said =
         |command: &&[&str]| world.plimsoll(&[&["turns"], *command].concat()).run().expect_success().stdout;

@@ -1,12 +1,10 @@
 //! `plimsoll turns export`: a session as others read it. Everything comes from our own log, so it works when the
 //! client's transcript is gone.
 
-mod atif;
 mod exported;
 mod html;
 mod jsonl;
 mod otel;
-mod protobuf;
 mod redact;
 
 use crate::console;
@@ -18,7 +16,6 @@ use plimsoll_flows::turns;
 use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_flows::turns::catch_up;
 use plimsoll_store::{Durability, Project, StoreError, TurnLog, disk};
-use protobuf::ProtobufError;
 pub(crate) use redact::{Redactor, SecretPlace};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -45,12 +42,8 @@ pub(crate) struct Export {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Format {
-    /// Agent Trajectory Interchange Format 1.8, one JSON document
-    Atif,
     /// OpenTelemetry spans with GenAI names, OTLP/JSON
     Otel,
-    /// The same as OTLP/protobuf, as a collector takes it; made by the optional program plimsoll-otel
-    OtelProtobuf,
     /// One self-contained page
     Html,
     /// One record a line, everything the log has
@@ -59,7 +52,7 @@ enum Format {
 
 impl Format {
     fn is_json(self) -> bool {
-        matches!(self, Format::Atif | Format::Otel | Format::Jsonl)
+        matches!(self, Format::Otel | Format::Jsonl)
     }
 }
 
@@ -76,24 +69,6 @@ pub(crate) fn run(arguments: &Export) -> ExitCode {
         Ok(places) if places.is_empty() => ExitCode::SUCCESS,
         Ok(places) => found(&places),
         Err(error) => fail(format!("{error}\nhint: {}", error.hint()), 1),
-    }
-}
-
-/// Why nothing was written.
-#[derive(Debug, thiserror::Error)]
-enum ExportError {
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    Protobuf(#[from] ProtobufError),
-}
-
-impl ExportError {
-    fn hint(&self) -> String {
-        match self {
-            ExportError::Store(error) => error.hint().to_string(),
-            ExportError::Protobuf(error) => error.hint().to_owned(),
-        }
     }
 }
 
@@ -116,7 +91,7 @@ fn no_session(project: &Project, beginning: Option<&str>) -> String {
 }
 
 /// Answers the places of secrets that forbid it.
-fn export(project: &Project, log: &TurnLog, arguments: &Export) -> Result<Vec<SecretPlace>, ExportError> {
+fn export(project: &Project, log: &TurnLog, arguments: &Export) -> Result<Vec<SecretPlace>, StoreError> {
     let mut exported = Exported::load(project, log)?;
     if exported.unread > 0 {
         let lines = plimsoll_domain::text::counted(exported.unread, "line");
@@ -135,12 +110,7 @@ fn export(project: &Project, log: &TurnLog, arguments: &Export) -> Result<Vec<Se
         }
     }
     let text = match arguments.format {
-        Format::Atif => atif::render(&exported),
         Format::Otel => otel::render(&exported),
-        Format::OtelProtobuf => {
-            protobuf::write(project, &otel::render(&exported), arguments.output.as_deref())?;
-            return Ok(Vec::new());
-        }
         Format::Html => html::render(&exported),
         Format::Jsonl => jsonl::render(&exported),
     };

@@ -57,7 +57,7 @@ enum Verb {
     Verify(verify::VerifyArguments),
     /// Read from the transcripts what the log does not contain yet
     Sync(SyncArguments),
-    /// Export a session to share: web page, ATIF, OpenTelemetry, JSON lines
+    /// Export a session to share: web page, OpenTelemetry, JSON lines
     Export(crate::commands::export::Export),
     /// Turns as they happen
     Follow(follow::FollowArguments),

@@ -1,37 +1,17 @@
-//! What `plimsoll-otel` is asked to do, as its command line says it: written by `plimsoll`, read by `plimsoll-otel`.
-
-/// What `plimsoll-otel` is asked to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OtelCommand {
-    /// For `plimsoll run`: exports what standard input tells and what the journal has from this byte on.
-    Follow {
-        /// The length of the journal when the run began.
-        from: u64,
-    },
-    /// For `plimsoll turns export`: OTLP/JSON on standard input, the same as protobuf on standard output.
-    Encode,
-}
+//! The command line of `plimsoll-otel`: written by `plimsoll`, read by `plimsoll-otel`.
 
 const FOLLOW: &str = "follow";
-const ENCODE: &str = "encode";
 
-impl OtelCommand {
-    /// The words of its command line.
-    pub fn arguments(&self) -> Vec<String> {
-        match self {
-            OtelCommand::Follow { from } => vec![FOLLOW.to_owned(), from.to_string()],
-            OtelCommand::Encode => vec![ENCODE.to_owned()],
-        }
-    }
+/// Returns the arguments with which `plimsoll run` starts it: it exports what standard input tells, and the journal from this byte on.
+pub(super) fn follow_arguments(from: u64) -> Vec<String> {
+    vec![FOLLOW.to_owned(), from.to_string()]
+}
 
-    /// What these words ask for; none if they are no command of ours.
-    pub fn of(arguments: &[String]) -> Option<OtelCommand> {
-        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        match words.as_slice() {
-            [FOLLOW, from] => Some(OtelCommand::Follow { from: from.parse().ok()? }),
-            [ENCODE] => Some(OtelCommand::Encode),
-            _ => None,
-        }
+/// Reads the arguments that [`follow_arguments`] made; `None` if they are others.
+pub fn parse_follow_arguments(arguments: &[String]) -> Option<u64> {
+    match arguments {
+        [follow, from] if follow == FOLLOW => from.parse().ok(),
+        _ => None,
     }
 }
 
@@ -40,13 +20,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_command_is_read_as_it_was_written_and_nothing_else_is_one() {
-        for command in [OtelCommand::Follow { from: 42 }, OtelCommand::Encode] {
-            assert_eq!(OtelCommand::of(&command.arguments()), Some(command));
-        }
-        for words in ["", "follow", "follow soon", "follow -1", "encode it"] {
+    fn the_arguments_are_read_as_they_were_written_and_no_others_are() {
+        assert_eq!(parse_follow_arguments(&follow_arguments(42)), Some(42));
+        for words in ["", "follow", "follow soon", "follow -1", "send 1"] {
             let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
-            assert_eq!(OtelCommand::of(&words), None, "{words:?}");
+            assert_eq!(parse_follow_arguments(&words), None, "{words:?}");
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-const FORMATS: [&str; 4] = ["atif", "otel", "html", "jsonl"];
+const FORMATS: [&str; 3] = ["otel", "html", "jsonl"];
 
 fn two_turns(long: &str) -> String {
     let first = Transcript::default()
@@ -29,7 +29,6 @@ fn an_erased_turn_says_so() {
         let said = if format == "jsonl" { "\"erased\":true" } else { "[erased]" };
         assert!(text.contains(said), "{format}: {text}");
     }
-    judged(&world, "trajectory.py", &export(&world, "erased", "atif"));
     judged(&world, "otlp.py", &export(&world, "erased", "otel"));
 }
 
@@ -45,6 +44,5 @@ fn a_missing_blob_is_named() {
         assert!(text.contains("missing or not what its name says"), "{format}: {text}");
         assert!(text.contains("the second words"), "{format}");
     }
-    judged(&world, "trajectory.py", &export(&world, "missing", "atif"));
     judged(&world, "otlp.py", &export(&world, "missing", "otel"));
 }

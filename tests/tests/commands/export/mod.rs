@@ -4,7 +4,6 @@ mod erased;
 mod otlp;
 mod page;
 mod secrets;
-mod trajectory;
 
 use plimsoll_testkit::world::{Finished, World};
 use plimsoll_testkit::{fixtures, target_dir, workspace_root};
@@ -79,15 +78,10 @@ fn export(world: &World, session: &str, format: &str) -> String {
 fn judged(world: &World, script: &str, document: &str) -> Value {
     let path = world.path(format!("judged-{script}"));
     world.write(&path, document);
-    judged_file(world, script, &path.display().to_string())
-}
-
-/// The same of a file.
-fn judged_file(world: &World, script: &str, path: &str) -> Value {
     let python = target_dir().join("judges/bin/python");
     assert!(python.exists(), "{} is missing: scripts/judges.sh installs it", python.display());
     let script = workspace_root().join("tests/judges").join(script).display().to_string();
-    world.command(python, &[&script, path]).run().expect_success().json()
+    world.command(python, &[&script, &path.display().to_string()]).run().expect_success().json()
 }
 
 /// A transcript in the making.

@@ -1,6 +1,6 @@
 //! OTLP/JSON, judged by the `opentelemetry-proto` package.
 
-use crate::export::{RECORDED, export, judged, judged_file, record_fixture, record_subagent, run_export};
+use crate::export::{RECORDED, export, judged, record_fixture, record_nested, record_subagent};
 use plimsoll_testkit::world::World;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -38,20 +38,6 @@ fn every_recorded_session_is_one_trace_of_one_tree() {
             assert!(parent.is_empty() || by_id.contains_key(parent), "{name}: {span}");
         }
         assert!(!of(&spans, "chat").is_empty(), "{name}");
-    }
-}
-
-#[test]
-fn protobuf_says_what_json_says() {
-    let world = World::without_git();
-    for name in RECORDED {
-        record_fixture(&world, name);
-        let file = format!("{name}.pb");
-        run_export(&world, name, "otel-protobuf", &["-o", &file]).expect_success();
-        let path = world.path(&file).display().to_string();
-        assert_eq!(judged_file(&world, "otlp.py", &path), Value::from(spans(&world, name)), "{name}");
-        let bytes = std::fs::read(&path).expect("the file");
-        assert!(std::str::from_utf8(&bytes).is_err() || !bytes.starts_with(b"{"), "{name}: it is no JSON");
     }
 }
 
@@ -107,4 +93,27 @@ fn a_subagent_stands_below_the_call_that_started_it() {
     let parent = spans.iter().find(|span| span["id"] == agents[1]["parent"]).unwrap();
     assert_eq!(parent["name"], "execute_tool Agent");
     assert!(of(&spans, "chat").iter().any(|chat| chat["parent"] == agents[1]["id"]));
+}
+
+#[test]
+fn subagents_of_subagents_are_further_in_and_lost_ones_are_kept() {
+    let world = World::without_git();
+    record_nested(&world);
+    let page = export(&world, "nested", "html");
+    let places = [
+        "Subagent one",
+        "Subagent two",
+        "deep words",
+        "two is back",
+        "one is back",
+        "Subagent lost",
+        "lost words",
+    ];
+    let found: Vec<usize> = places.iter().map(|words| page.find(words).expect(words)).collect();
+    assert!(found.is_sorted(), "{found:?}");
+    let spans = spans(&world, "nested");
+    assert_eq!(
+        of(&spans, "invoke_agent").iter().map(|span| span["parent"] == "").collect::<Vec<_>>(),
+        [true, false, false, true]
+    );
 }

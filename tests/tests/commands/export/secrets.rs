@@ -5,7 +5,7 @@ use plimsoll_testkit::fixtures;
 use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
 
-const FORMATS: [&str; 4] = ["atif", "otel", "html", "jsonl"];
+const FORMATS: [&str; 3] = ["otel", "html", "jsonl"];
 
 fn lines(name: &str) -> Vec<String> {
     let text = std::fs::read_to_string(fixtures().join("secrets").join(name)).unwrap();
@@ -51,7 +51,7 @@ fn texts(value: &Value, found: &mut String) {
 fn decoded(format: &str, text: &str) -> String {
     let mut found = String::new();
     match format {
-        "atif" | "otel" => texts(&serde_json::from_str(text).unwrap(), &mut found),
+        "otel" => texts(&serde_json::from_str(text).unwrap(), &mut found),
         "jsonl" => text.lines().for_each(|line| texts(&serde_json::from_str(line).unwrap(), &mut found)),
         _ => found = text.to_owned(),
     }

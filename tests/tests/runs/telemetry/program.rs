@@ -19,8 +19,6 @@ fn it_says_what_it_is_and_refuses_what_it_does_not_know() {
         (&["send"][..], "", 2, "does not know the arguments"),
         (&[], "", 2, "does not know the arguments"),
         (&["follow", "soon"], "", 2, "does not know the arguments"),
-        (&["encode"], "{\"resourceSpans\": 3}", 1, "is no OTLP/JSON"),
-        (&["encode"], "", 1, "is no OTLP/JSON"),
     ] {
         let finished = ask(words, input);
         assert_eq!(finished.code, Some(code), "{finished:?}");
