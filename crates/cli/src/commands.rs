@@ -17,7 +17,6 @@ mod linear;
 mod log;
 mod memory;
 mod monitor;
-mod old_spelling;
 mod plan;
 mod prompt;
 mod prune;
@@ -141,11 +140,11 @@ pub(crate) enum Verb {
     Demo(demo::DemoArguments),
     /// Print the settings' schema, shell completions, or a manual page
     Generate(generate::GenerateArguments),
-    /// Parsed by `old_spelling` alone.
-    #[command(skip)]
-    Answer(answer::OldAnswerArguments),
-    /// Parsed by `old_spelling` alone.
-    #[command(skip)]
+    /// The same as `plimsoll status --answer N TEXT`; `plimsoll status` lists the questions
+    #[command(hide = true)]
+    Answer(answer::AnswerArguments),
+    /// A part of `plimsoll status`; the table is `plimsoll status --markdown`
+    #[command(hide = true)]
     Context(context::ContextArguments),
 }
 
@@ -179,14 +178,13 @@ impl Command {
             words = vec!["plimsoll".into(), "--help".into()];
         }
         let matches = line.try_get_matches_from_mut(words).map_err(with_suggestion)?;
-        let read = old_spelling::read(&matches).unwrap_or_else(|| Command::from_arg_matches(&matches));
-        read.map_err(|error| error.format(&mut line))
+        Command::from_arg_matches(&matches).map_err(|error| error.format(&mut line))
     }
 }
 
-/// Returns the definition of the command line as `plimsoll` parses it, hidden commands and old spellings included.
+/// Returns the definition of the command line as `plimsoll` parses it, hidden commands included.
 pub fn definition() -> clap::Command {
-    grouped(old_spelling::understood(<Command as CommandFactory>::command()))
+    grouped(<Command as CommandFactory>::command())
 }
 
 /// Words by which users of other tools look for something, and where it is here. clap would suggest what is spelled alike.
@@ -282,7 +280,7 @@ impl Verb {
             Verb::StatusLine(arguments) => statusline::statusline(&arguments),
             Verb::Generate(arguments) => generate::generate(&arguments),
             Verb::Plan(arguments) => plan::show(&arguments),
-            Verb::Answer(arguments) => answer::answer_as_before(&arguments),
+            Verb::Answer(arguments) => answer::run_answer_command(&arguments),
             Verb::Linear(arguments) => linear::linear(&arguments),
             Verb::Fleet(_) => fleet::become_fleet(),
             Verb::Log(arguments) => log::log(&arguments),
@@ -328,7 +326,8 @@ mod tests {
     fn every_command_is_in_one_group_of_the_help() {
         let mut line = <Command as CommandFactory>::command();
         line.build();
-        let mut all: Vec<&str> = line.get_subcommands().map(clap::Command::get_name).collect();
+        let shown = line.get_subcommands().filter(|command| !command.is_hide_set());
+        let mut all: Vec<&str> = shown.map(clap::Command::get_name).collect();
         let groups = GROUPS.iter().chain(SCRIPT_GROUPS);
         let mut grouped: Vec<&str> = groups.flat_map(|(_, names)| names.iter().copied()).collect();
         all.sort_unstable();

@@ -619,7 +619,7 @@ fn the_users_own_figure_is_the_last_source() {
     }
 }
 
-/// The one command for users; `context`, which it replaces, prints the same as before.
+/// The one command for users; the hidden command `context` prints the same.
 #[test]
 fn status_shows_the_context_usage_of_a_session_without_a_run() {
     let world = world();

@@ -1,5 +1,5 @@
 //! The questions that sessions ask the user, and the answers, which go into the plan: `--answer` of `plimsoll status` and
-//! `plimsoll run`, and `plimsoll answer`, which they replace.
+//! `plimsoll run`, and the hidden command `plimsoll answer`.
 
 use crate::console::{fail, nothing_to_show, say, say_error};
 use crate::endings::{RESUME, ending_words};
@@ -20,7 +20,7 @@ use thiserror::Error;
 
 /// Which question, and the answer.
 #[derive(Debug, Args)]
-pub(crate) struct OldAnswerArguments {
+pub(crate) struct AnswerArguments {
     /// The number of the question
     #[arg(value_name = "N", value_parser = value_parsers::whole_number::<usize>)]
     number: Option<usize>,
@@ -140,8 +140,8 @@ pub(super) fn write_answers(project: &Project, answers: &[String]) -> Result<Ans
     Ok(Answered { sentences, what_now })
 }
 
-/// Lists the questions, or answers one, as before this became a part of `plimsoll status`.
-pub(crate) fn answer_as_before(arguments: &OldAnswerArguments) -> ExitCode {
+/// Lists the questions, or answers one.
+pub(crate) fn run_answer_command(arguments: &AnswerArguments) -> ExitCode {
     let project = Project::of_command();
     if let Some(number) = arguments.number {
         return answer(&project, &[number.to_string(), arguments.text.join(" ")]);

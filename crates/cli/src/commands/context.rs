@@ -1,5 +1,5 @@
 //! How full a session's context window is, where the figure comes from, and what follows: for `plimsoll status`, and for
-//! `plimsoll context`, which it replaces.
+//! the hidden command `plimsoll context`.
 
 mod table;
 #[cfg(test)]
@@ -36,7 +36,7 @@ pub(crate) struct ContextArguments {
     exit_code: bool,
 }
 
-/// Shows it as before it became a part of `plimsoll status`.
+/// Shows the context usage alone.
 pub(crate) fn context(arguments: &ContextArguments) -> ExitCode {
     let context = match SessionContext::measure(&Project::of_command()) {
         Ok(context) => context,

@@ -6,19 +6,19 @@ mod man;
 mod schema;
 
 use clap::{Args, Subcommand};
-pub(crate) use completions::CompletionsArguments;
-pub(crate) use man::ManArguments;
+use completions::CompletionsArguments;
+use man::ManArguments;
 use std::process::ExitCode;
 
 /// What is made.
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArguments {
     #[command(subcommand)]
-    pub(crate) product: Product,
+    product: Product,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Product {
+enum Product {
     /// Print the JSON Schema of the settings
     #[command(after_help = schema::EXAMPLES)]
     Schema,

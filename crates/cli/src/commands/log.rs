@@ -24,7 +24,7 @@ pub(crate) use tell::EventPrinter;
 use tell::LogLine;
 
 /// How much of it, and for how long; or what is explained.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LogArguments {
     /// Print new lines as they come, until the run is over
@@ -44,13 +44,6 @@ pub(crate) struct LogArguments {
     /// With --why: print the entries of the journal behind it, as one JSON list
     #[arg(long, requires = "why", conflicts_with_all = ["follow", "lines"])]
     json: bool,
-}
-
-impl LogArguments {
-    /// As `--why` gives them.
-    pub(crate) fn why(what: String, json: bool) -> LogArguments {
-        LogArguments { why: Some(what), json, ..LogArguments::default() }
-    }
 }
 
 const EXAMPLES: &str = "\

@@ -24,13 +24,6 @@ pub(crate) struct MemoryArguments {
     verb: Option<Verb>,
 }
 
-impl MemoryArguments {
-    /// As `memory frame` gives them.
-    pub(crate) fn frame(arguments: FrameArguments) -> MemoryArguments {
-        MemoryArguments { verb: Some(Verb::Frame(arguments)) }
-    }
-}
-
 const EXAMPLES: &str = "Examples:
   plimsoll memory                                  registers and heap
   plimsoll memory set R4 'Keep the public API.'    seen at the agent's next step
@@ -261,7 +254,7 @@ fn line(change: &Change) -> String {
 
 /// What is asked of the frames.
 #[derive(Debug, Args)]
-pub(crate) struct FrameArguments {
+struct FrameArguments {
     #[command(subcommand)]
     verb: Option<FrameVerb>,
 }

@@ -96,7 +96,7 @@ fn run_block(world: &World, page: &str) -> Finished {
     world.command("sh", &["-c", &script]).run().expect_success()
 }
 
-/// Returns the examples of a stage, each once: the page of an old spelling has those of the new one.
+/// Returns the examples of a stage, each once.
 fn examples_of(stage: Stage) -> Vec<Example> {
     let mut known = BTreeSet::new();
     let pages = pages();

@@ -31,7 +31,7 @@ const SCRIPT: &str = "Example, a loop of your own";
 pub(crate) const PLAN_LINES: &str = "In the plan";
 pub(crate) const SETTINGS_ENTRY: &str = "In .claude/settings.json";
 
-/// Returns the pages of all commands, hidden ones and old spellings included.
+/// Returns the pages of all commands, hidden ones included.
 pub(crate) fn pages() -> Vec<Page> {
     let definition = plimsoll_cli::definition();
     let mut pages = Vec::new();

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 /// Which page.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct ManArguments {
+pub(super) struct ManArguments {
     /// The command whose page is printed, such as `run` or `turns list` [default: plimsoll itself]
     #[arg(value_name = "COMMAND")]
     words: Vec<String>,
