@@ -91,9 +91,8 @@ pub(super) struct Truth {
     pub(super) are_lines_known: bool,
     /// How many lines the file has.
     pub(super) file_lines: u32,
-    /// The file and last line of every step of the item that left lines. If the order of the steps cannot be determined,
-    /// any of them is accepted.
-    pub(super) traces: Vec<(String, u32)>,
+    /// The file of every step of the item that left lines. If the order of the steps cannot be determined, any of them is accepted.
+    pub(super) traces: Vec<String>,
     pub(super) next: Next,
     pub(super) summary: Option<String>,
     pub(super) is_forgotten: bool,
@@ -283,11 +282,10 @@ impl Ledger {
         }
     }
 
-    fn traces(&self, work: &Work, item: usize, made: &[(usize, usize, By)]) -> Vec<(String, u32)> {
+    fn traces(&self, work: &Work, item: usize, made: &[(usize, usize, By)]) -> Vec<String> {
         let trace = |step: usize| {
             let file = self.file_now(work, item, step)?;
-            let last = self.marked(&file, &Work::mark(item, step)).last().copied()?;
-            Some((file, last))
+            (!self.marked(&file, &Work::mark(item, step)).is_empty()).then_some(file)
         };
         made.iter().filter_map(|(_, step, _)| trace(*step)).collect()
     }

@@ -1,11 +1,10 @@
-//! Reads from a session's first request what it says about where to continue. The patterns match today's text and that of
-//! earlier versions, so that programs of all of them can be measured.
+//! Reads from a session's first request what it says about where to continue.
 
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// The headings of the resume section; the first two say by themselves whether the item is begun.
-const HEADINGS: [&str; 3] = [TAKEN_OVER, "## The session before\n", "## CONTEXT CHECKPOINT RESUME"];
+/// The headings of the resume section, which say whether the item is begun.
+const HEADINGS: [&str; 2] = [TAKEN_OVER, "## The session before\n"];
 const TAKEN_OVER: &str = "## You take over this item half done";
 
 macro_rules! pattern {
@@ -14,12 +13,9 @@ macro_rules! pattern {
     };
 }
 
-pattern!(PROMPT_ITEM r#"the first open one of `[^`]+`[^"\n]*, which is "(?<quoted>[^"\n]+)"|(?i)## your item\s+> (?<own>.+)"#);
-pattern!(BLOCK_ITEM r#"(?m)^\W*Item\W*: *\W*?"?([A-Z][^"\n]*?)"?\.?$"#);
-pattern!(BEGIN r#"(?i)begin the next item\W*"([^"\n]+)""#);
-pattern!(NOT_BEGUN r"(?i)nothing of it has been done|Begin the item|not begun");
+pattern!(PROMPT_ITEM r"(?i)## your item\s+> (.+)");
+pattern!(NOT_BEGUN r"(?i)not begun");
 pattern!(ROW r"(?m)^\| *`?([^|`\n]+?)`? *\| *([^|\n]*?) *\| *(.*?) *\|$");
-pattern!(CONTINUE r"(?i)continue (?:from|at) line (\S+) of `?([^\s`]+?)`?[.,;]?(?:\s|$)");
 pattern!(NEXT r"(?im)^[-*>\d. ]*next step([^:\n]*):[ *]*(.*)$");
 pattern!(PROGRESS r"(?im)^[-*> ]*progress([^:\n]*):[ *]*(.*)$");
 pattern!(PROMISE r"<promise>COMPLETE[^<\n]*</promise>");
@@ -54,8 +50,6 @@ pub(super) struct PromptFacts {
     /// The item that the section asks the session to begin.
     pub(super) begin: Option<String>,
     pub(super) rows: Vec<Row>,
-    /// "Continue from line N of FILE"; the line may be no number.
-    pub(super) place: Option<(Option<u32>, String)>,
     /// "Next step" lines that say something: whether marked as unchecked, and the words.
     pub(super) next: Vec<(bool, String)>,
     /// "Progress" lines of the resume section that say something.
@@ -71,31 +65,23 @@ impl PromptFacts {
             || HEADINGS.iter().flat_map(|heading| all.match_indices(heading).map(|(start, _)| start));
         let block = starts().min().map(|start| section(&all[start..]));
         let inside = block.unwrap_or_default();
-        let named = PROMPT_ITEM.captures(all).and_then(|found| found.name("quoted").or(found.name("own")));
-        let prompt_item = named.map(|name| name.as_str().trim().to_owned());
-        let first =
-            |pattern: &Regex, text: &str| pattern.captures(text).map(|found| found[1].trim().to_owned());
+        let prompt_item = PROMPT_ITEM.captures(all).map(|found| found[1].trim().to_owned());
         let says = |line: &(bool, String)| !UNKNOWN.is_match(&line.1);
         let next = NEXT.captures_iter(all).map(|found| {
             (UNCHECKED.is_match(&found[1]) || under_a_claim(all, &found[2]), found[2].trim().to_owned())
         });
         let progress = PROGRESS.captures_iter(inside).map(|found| found[2].trim().to_owned());
-        // Today's section is about the prompt's own item, and names it nowhere.
-        let block_item = || first(&BLOCK_ITEM, inside).or_else(|| prompt_item.clone());
+        // The section is about the prompt's own item, and names it nowhere.
         let is_taken_over = inside.starts_with(TAKEN_OVER);
-        let not_begun = || if NOT_BEGUN.is_match(inside) && !is_taken_over { block_item() } else { None };
-        let begin = first(&BEGIN, inside).or_else(not_begun);
-        let in_progress =
-            || first(&BLOCK_ITEM, inside).or_else(|| prompt_item.clone().filter(|_| is_taken_over));
+        let is_not_begun = NOT_BEGUN.is_match(inside) && !is_taken_over;
         PromptFacts {
             all: all.to_owned(),
             block: block.map(str::to_owned),
             blocks: starts().count(),
-            item: if begin.is_none() { in_progress() } else { None },
+            item: prompt_item.clone().filter(|_| is_taken_over),
+            begin: prompt_item.clone().filter(|_| is_not_begun),
             prompt_item,
-            begin,
             rows: rows(inside),
-            place: CONTINUE.captures(inside).map(|found| (found[1].parse().ok(), found[2].to_owned())),
             next: next.filter(says).collect(),
             progress: progress.filter(|words| !UNKNOWN.is_match(words)).collect(),
             promise: PROMISE.find_iter(all).last().map(|found| found.as_str().to_owned()),
@@ -110,11 +96,8 @@ impl PromptFacts {
 
     /// The file and line at which a reader would continue.
     pub(super) fn goal(&self) -> Option<(String, Option<u32>)> {
-        let row = || {
-            let row = self.first_row()?;
-            Some((row.file.clone(), row.lines.iter().map(|(_, last)| last + 1).max()))
-        };
-        self.place.clone().map(|(line, file)| (file, line)).or_else(row)
+        let row = self.first_row()?;
+        Some((row.file.clone(), row.lines.iter().map(|(_, last)| last + 1).max()))
     }
 
     /// True if a line that contains `of` matches the pattern.
@@ -205,13 +188,13 @@ Since it stopped:
 <promise>COMPLETE ab12</promise>";
 
     #[test]
-    fn todays_text_is_read() {
+    fn the_text_of_a_resume_is_read() {
         let told = PromptFacts::read(OPEN);
         assert_eq!(told.prompt_item.as_deref(), Some("Write the printer"));
         assert_eq!((told.item.as_deref(), told.begin.as_deref()), (Some("Write the printer"), None));
         assert_eq!(told.rows.len(), 2);
         assert!(told.rows[1].is_gone && told.rows[1].lines.is_empty());
-        assert_eq!((told.place.clone(), told.goal()), (None, Some(("src/oauth.ts".to_owned(), Some(101)))));
+        assert_eq!(told.goal(), Some(("src/oauth.ts".to_owned(), Some(101))));
         assert_eq!(told.next, [(true, "oauth.ts line 91".to_owned())]);
         assert_eq!((told.progress.as_slice(), told.blocks), (["70%".to_owned()].as_slice(), 1));
         assert_eq!(told.promise.as_deref(), Some("<promise>COMPLETE ab12</promise>"));
@@ -220,71 +203,5 @@ Since it stopped:
         let told = PromptFacts::read(ticked);
         assert_eq!((told.item.as_deref(), told.begin.as_deref()), (None, Some("Write the printer")));
         assert_eq!((told.goal(), told.next.len(), told.blocks), (None, 0, 1));
-    }
-
-    const PREVIOUS: &str = "Do **exactly one item**: the first open one of `fix_plan.md`, which is \"Write the printer\". Verify it.
-
-## CONTEXT CHECKPOINT RESUME
-
-> This session continues an item that is half done: the previous session stopped at 87% of its context window (L2 threshold).
-
-Item: Write the printer
-
-Already done:
-- Write the parser
-
-Its work: `f3602d1..HEAD` (`git diff f3602d1`), of which a4464ad is a work-in-progress commit; uncommitted: src/oauth.ts
-
-| File | Lines | Status |
-|------|-------|--------|
-| src/oauth.ts | 45-90, 100 | modified: handleCallback |
-| src/z.ts | - | deleted |
-
-Progress (its claim, unchecked): 70%
-Next step (its claim, unchecked): oauth.ts line 91
-
-Since the checkpoint:
-- 1 commit by others: abc1234 Remove z.txt
-- z.txt is gone
-
-1. **Do not start over.** …
-2. Continue from line 101 of src/oauth.ts.
-
-## Instructions
-
-Promise: <promise>COMPLETE ab12</promise>";
-
-    #[test]
-    fn the_text_of_the_previous_version_is_read() {
-        let told = PromptFacts::read(PREVIOUS);
-        assert_eq!(told.prompt_item.as_deref(), Some("Write the printer"));
-        assert_eq!((told.item.as_deref(), told.begin.as_deref()), (Some("Write the printer"), None));
-        assert_eq!(told.rows[0].lines, [(45, 90), (100, 100)]);
-        assert!(told.rows[1].is_gone && told.rows[1].lines.is_empty());
-        assert_eq!(told.place, Some((Some(101), "src/oauth.ts".to_owned())));
-        assert_eq!(told.next, [(true, "oauth.ts line 91".to_owned())]);
-        assert_eq!(told.progress, ["70%"]);
-        assert_eq!(told.promise.as_deref(), Some("<promise>COMPLETE ab12</promise>"));
-        assert!(told.says("z.txt", "gone") && !told.says("z.txt", "changed"));
-        let ticked = "## CONTEXT CHECKPOINT RESUME\n\n> The previous session finished its item.\n\nAlready done:\n- Write the parser\n\nBegin the next item: \"Write the printer\"\n";
-        let told = PromptFacts::read(ticked);
-        assert_eq!((told.item.as_deref(), told.begin.as_deref()), (None, Some("Write the printer")));
-        assert_eq!((told.goal(), told.next.len()), (None, 0));
-    }
-
-    #[test]
-    fn the_text_of_before_is_read() {
-        let before = "---\n\n## CONTEXT CHECKPOINT RESUME\n\n> This session resumes from a checkpoint: x.\n\n### What was in progress\n\nItem: Write the printer\nProgress on it (the session's own claim, unverified): done: it is ticked, take the next one\nSummary (the session's own claim, unverified): unknown\n\n### Files to resume\n\n| File | Lines | Status |\n|------|-------|--------|\n| src/parser.rs | 3-9, 25-29 | modified |\n\n### Resume instructions\n\n1. **Do not start over**\n3. Continue from line 29 of src/parser.rs.\n\n---\n";
-        let told = PromptFacts::read(before);
-        assert_eq!(told.item.as_deref(), Some("Write the printer"));
-        assert_eq!(told.goal(), Some(("src/parser.rs".to_owned(), Some(29))));
-        assert_eq!((told.progress.len(), told.next.len(), told.blocks), (1, 0, 1));
-        let budget = before.replace(
-            "Continue from line 29 of src/parser.rs.",
-            "Begin the item: nothing of it has been done.",
-        );
-        assert_eq!(PromptFacts::read(&budget).begin.as_deref(), Some("Write the printer"));
-        let unknown = before.replace("line 29", "line unknown");
-        assert_eq!(PromptFacts::read(&unknown).place, Some((None, "src/parser.rs".to_owned())));
     }
 }

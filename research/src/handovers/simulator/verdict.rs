@@ -122,28 +122,24 @@ fn file(told: &PromptFacts, truth: &Truth, work: &Work, ledger: &Ledger) -> Opti
     if let Some(finished) = rows().find(|file| truth.finished.iter().any(|one| one == file)) {
         return Some(format!("{finished} belongs to a finished item"));
     }
-    let named = rows().chain(told.place.as_ref().map(|(_, file)| file.as_str()));
-    if let Some(gone) = named.clone().find(|file| !ledger.exists(file)) {
+    if let Some(gone) = rows().find(|file| !ledger.exists(file)) {
         return Some(format!("{gone} is not there"));
     }
     let own: Vec<&str> = work.items[truth.item].steps.iter().map(Op::file).collect();
-    match (&truth.file, told.first_row(), &told.place) {
-        (None, None, None) => None,
-        (None, row, place) => {
-            Some(format!("nothing of it is in a file, and {:?} {place:?} is named", row.map(|row| &row.file)))
-        }
-        (Some(file), None, None) if truth.is_file_known && !words_name(told, file, truth) => {
+    match (&truth.file, told.first_row()) {
+        (None, None) => None,
+        (None, Some(row)) => Some(format!("nothing of it is in a file, and {:?} is named", row.file)),
+        (Some(file), None) if truth.is_file_known && !words_name(told, file, truth) => {
             Some(format!("{file} was edited last, and none is named"))
         }
-        (Some(_), None, None) => None,
-        (Some(file), row, place) => {
-            let first = place.as_ref().map(|(_, file)| file).into_iter().chain(row.map(|row| &row.file));
+        (Some(_), None) => None,
+        (Some(file), Some(row)) => {
             let may_be = |one: &String| {
                 one == file
                     || Some(one) == truth.moved.as_ref()
-                    || (!truth.is_file_known && truth.traces.iter().any(|(file, _)| file == one))
+                    || (!truth.is_file_known && truth.traces.contains(one))
             };
-            let other = first.into_iter().find(|one| !may_be(one))?;
+            let other = Some(&row.file).filter(|one| !may_be(one))?;
             let own = if own.contains(&other.as_str()) { "of this item" } else { "not of this item" };
             Some(format!("{other} ({own}) stands first, {file} was edited last"))
         }
@@ -158,31 +154,14 @@ fn words_name(told: &PromptFacts, file: &str, truth: &Truth) -> bool {
 }
 
 fn line(told: &PromptFacts, truth: &Truth, work: &Work) -> Option<String> {
-    let stated = told.place.as_ref().and_then(|(line, file)| Some(((*line)?, file)));
     let (Some(file), Some((first, last))) = (&truth.file, truth.lines) else {
-        // `file` has already reported a file of another item; this reports a line where none is known.
-        return match (stated, truth.class) {
-            (Some((line, file)), _) => Some(format!("line {line} of {file} is named, and none is known")),
-            (None, Class::Half) => None,
-            (None, _) => told
-                .first_row()
-                .and_then(|row| row.lines.first())
-                .map(|range| format!("lines {range:?} are named, and nothing is begun")),
-        };
+        // `file` has already reported a file of another item; this reports lines where nothing is begun.
+        let range = told.first_row().filter(|_| truth.class != Class::Half)?.lines.first()?;
+        return Some(format!("lines {range:?} are named, and nothing is begun"));
     };
-    let may_be = |line: u32, of: &String| {
-        let is_near = |(file, last): &(String, u32)| file == of && line.abs_diff(last + 1) <= 1;
-        (of == file && line.abs_diff(last + 1) <= 1)
-            || (!truth.are_lines_known && truth.traces.iter().any(is_near))
-    };
-    if let Some((line, of)) = stated
-        && !may_be(line, of)
-    {
-        return Some(format!("line {line} of {of}: the last edit is {first}-{last} of {file}"));
-    }
     let row = told.rows.iter().find(|row| row.file == *file).filter(|row| !row.lines.is_empty());
     let Some(row) = row else {
-        let is_told = stated.is_some() || words_name(told, file, truth) || !truth.are_lines_known;
+        let is_told = words_name(told, file, truth) || !truth.are_lines_known;
         return (!is_told).then(|| format!("no lines of {file} are named, the last edit is {first}-{last}"));
     };
     // In a new file every line is new. Only for a file that existed at the start is a range of all lines uninformative.
