@@ -15,7 +15,7 @@ mod reached;
 mod rogue;
 mod scale;
 mod together;
-mod upgrade;
+mod views;
 
 // What the suite below uses: in its own crate this is what stands above it.
 use plimsoll_domain::board::{Aside, Board, BoardItem, Moment, Stage};

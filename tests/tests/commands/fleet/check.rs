@@ -26,7 +26,7 @@ fn a_fleet_is_examined_from_its_database_to_its_members() {
     let page = bench.world.plimsoll(&["doctor", "--fleet", "night"]).run().expect_success().stdout;
     for words in [
         "ok       Database     PostgreSQL ",
-        ", tables of version 3",
+        ", tables of version 1",
         "Role         captain may create",
         "Fleet        night: no worker is there; 1 of 5",
         "Remote       origin: ../there.git",

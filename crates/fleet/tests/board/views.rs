@@ -1,62 +1,10 @@
-//! Tables of an earlier version, with a fleet in them, and what newer ones add.
+//! What a fleet has beside its claims: draining, an end, and the views for dashboards.
 
-use crate::bench::{client, create, database, open};
-use plimsoll_domain::board::{Aside, Stage};
-use plimsoll_fleet::{Fleet, VERSION, WorkerReport};
+use crate::bench::{client, create};
+use plimsoll_domain::board::Aside;
+use plimsoll_fleet::WorkerReport;
 use plimsoll_policy::workers::LEASE;
 use plimsoll_testkit::postgres::{Postgres, Setup};
-
-/// Version 1, as the first program made it, with a fleet at work.
-const OF_VERSION_1: &str = concat!(
-    "create schema plimsoll;
-     create table plimsoll.migration (version integer primary key, at timestamptz not null default now());",
-    include_str!("../../src/migrations/1.sql"),
-    "insert into plimsoll.migration (version) values (1);
-     insert into plimsoll.plan (name, repo, target, verify, deliver, objective_hash, max_cost, has_areas, created, merger_epoch)
-       values ('old', 'git@example.com:x.git', 'main', '{make test}', 'branch', 'f00', 5, false, 1000, 3);
-     insert into plimsoll.item (plan, place, text, needs, areas, stage, epoch, tries, worker, lease_until, sha, aside, reason, landings)
-       values (1, 0, 'a', '{}', '{}', 'merged', 1, 0, null, null, null, null, null, '{beef000000000000000000000000000000000000}'),
-         (1, 1, 'b', '{}', '{}', 'leased', 2, 1, 'one', 9000000000000, null, null, null, '{}'),
-         (1, 2, 'c', '{}', '{}', 'offered', 1, 0, null, null, 'c0ffee0000000000000000000000000000000000', null, null, '{}'),
-         (1, 3, 'd', '{}', '{}', 'aside', 4, 3, null, null, null, 'question', 'Which?', '{}'),
-         (1, 4, 'e', '{0}', '{}', 'open', 0, 0, null, null, null, null, null, '{}');
-     insert into plimsoll.worker (plan, name, machine, pid, version, started, seen, cost)
-       values (1, 'one', 'm', 7, '0.1.0', 1000, 2000, 1.5);
-     insert into plimsoll.event (at, plan, kind, detail) values (1000, 1, 'created', '5 items');"
-);
-
-#[test]
-fn a_fleet_of_version_1_lives_on_once_somebody_creates_another() {
-    let server = Postgres::start(Setup::default());
-    client(&server).batch_execute(OF_VERSION_1).expect("the tables of version 1");
-    let connect = || database(&server.socket()).expect("a connection");
-    let older = Fleet::open(connect(), "old").map(|_| ()).expect_err("an older version");
-    assert_eq!(
-        older.to_string(),
-        format!(
-            "the database at {}/.s.PGSQL.{} has tables of version 1; this program knows version {VERSION}",
-            server.folder().display(),
-            server.port()
-        )
-    );
-    create(&server.socket(), "new", &["x"]);
-    let versions = client(&server).query("select version from plimsoll.migration order by version", &[]);
-    let versions: Vec<i32> = versions.expect("rows").iter().map(|row| row.get(0)).collect();
-    assert_eq!(versions, (1..=VERSION).collect::<Vec<_>>());
-
-    let mut old = open(&server.socket(), "old");
-    let board = old.board().expect("an answer");
-    let stages: Vec<Stage> = board.items.iter().map(|item| item.stage.clone()).collect();
-    assert_eq!(stages[0], Stage::Merged);
-    assert!(matches!(&stages[1], Stage::Leased { lease } if lease.holder == "one"));
-    assert_eq!(stages[2], Stage::Offered { commit: "c0ffee0000000000000000000000000000000000".to_owned() });
-    assert_eq!(stages[3], Stage::Aside { reason: Aside::Question("Which?".to_owned()) });
-    assert_eq!((board.items[1].epoch, board.items[1].tries, board.merger_epoch), (2, 1, 3));
-    assert_eq!(old.spent().expect("an answer").cost.to_string(), "1.5");
-    assert_eq!(old.events(0, 10).expect("the journal").len(), 1);
-    // What it waited for is done, and nothing of the new columns holds it up.
-    assert_eq!(old.claim("two").expect("an answer").map(|claim| claim.item), Some(4));
-}
 
 #[test]
 fn nothing_is_claimed_of_a_fleet_that_drains_or_has_ended() {
