@@ -243,10 +243,6 @@ for number in "${!from[@]}"; do mv -f -- "${to[$number]}.new.$$" "${to[$number]}
 remove_listed "$stage/before" "$stage/now"
 cp -- "$stage/now" "$list.new.$$"
 mv -f -- "$list.new.$$" "$list"
-# An earlier version made them under the user's umask. Where a group works together it keeps its right.
-awk '/\/$/' "$stage/now" | while IFS= read -r path; do
-  if may_remove_folder "${path%/}" && [ -O "$path" ]; then chmod o-w "$path"; fi
-done
 
 # --- where it is --------------------------------------------------------------------------------------------
 

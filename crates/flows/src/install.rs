@@ -158,7 +158,7 @@ pub struct Installation {
     /// The file says `disableAllHooks`.
     pub hooks_switched_off: bool,
     /// Other settings files that the client reads here and that hold entries of ours, too, which run beside these.
-    pub also_in: Vec<(Scope, PathBuf)>,
+    pub also_in: Vec<PathBuf>,
     /// Preferences and ignore rules, where the entries are for everybody.
     pub team_files: Option<TeamFiles>,
     /// Where the settings as they were are kept, if they are written there now.
@@ -280,8 +280,8 @@ fn plan_settings(
 }
 
 /// Of the other settings files those whose entries of ours also run: guarded ones give way.
-fn beside(others: Vec<(Scope, PathBuf)>, guarded: bool) -> Vec<(Scope, PathBuf)> {
-    others.into_iter().filter(|(_, path)| !guarded && holds_unguarded(path)).collect()
+fn beside(others: Vec<(Scope, PathBuf)>, guarded: bool) -> Vec<PathBuf> {
+    others.into_iter().map(|(_, path)| path).filter(|path| !guarded && holds_unguarded(path)).collect()
 }
 
 /// The file as the user left it, beside it, before our first change.

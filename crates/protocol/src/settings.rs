@@ -41,8 +41,7 @@ pub const MEMORY: &str = include_str!("../../../hooks-config/settings.memory.jso
 /// The word by which an entry of a program also does the memory's half of its event.
 pub const WITH_MEMORY: &str = "memory";
 
-/// Every program that a settings file may name on our behalf, now or by an earlier version of ours. The scripts that make
-/// the links read the same file.
+/// Every program that a settings file may name on our behalf. The scripts that make the links read the same file.
 pub static PROGRAMS: LazyLock<Vec<&str>> =
     LazyLock::new(|| include_str!("../../hooks/programs.txt").lines().collect());
 
@@ -237,11 +236,8 @@ pub fn install(
     while let Some(stale) = first_stale(&body, &wanted)? {
         body = take_out(&body, &stale, &TextBefore::new(None))?;
     }
-    let (text, foreign_status_line) = if parts.guarded {
-        (status::take_out(&body)?.unwrap_or(body), None)
-    } else {
-        status::put(&body, command_for, asked.wrap)?
-    };
+    let (text, foreign_status_line) =
+        if parts.guarded { (body, None) } else { status::put(&body, command_for, asked.wrap)? };
     body = text;
     let mut variable = None;
     // A user who removed the variable is not asked again.

@@ -167,7 +167,6 @@ fn a_resume_that_names_no_client_arguments_uses_those_of_before() {
 #[test]
 fn hooks_that_settings_name_by_path_or_by_bare_name_run_once_each() {
     let bin = format!("\"{}/plimsoll-", plimsoll_testkit::bin_dir().display());
-    // An earlier version wrote bare names.
     for spelling in [bin.as_str(), "\"plimsoll-"] {
         let mut world = world(ITEMS);
         let _model = start(&mut world, honest);

@@ -24,8 +24,6 @@ pub(super) struct Places {
     pub(super) others: Vec<(Scope, PathBuf)>,
     /// What a project prefers, for everybody.
     pub(super) preferences: PathBuf,
-    /// The project's settings for everybody, if they have entries of ours that are not guarded.
-    pub(super) unguarded: Option<PathBuf>,
 }
 
 impl Places {
@@ -38,7 +36,6 @@ impl Places {
         if scope == Scope::Project && is_users(&shared) {
             return Err(InstallError::HomeIsNoProject { path: shared });
         }
-        let unguarded = (!is_users(&shared) && holds_unguarded(&shared)).then(|| shared.clone());
         let (file, sibling) = match scope {
             Scope::Project => (shared.clone(), Some(local.clone())),
             Scope::Local => (local.clone(), Some(shared.clone())),
@@ -58,7 +55,6 @@ impl Places {
         Ok(Places {
             others: others.filter(|(_, path)| !is_same(path, &file)).collect(),
             preferences: project.join(".claude/plimsoll.json"),
-            unguarded,
             settings: file,
             backup: backup.into(),
             commands: folder.join("commands"),

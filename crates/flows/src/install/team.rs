@@ -16,8 +16,6 @@ pub struct TeamFiles {
     pub preferences: (PathBuf, OwnFile),
     /// The project's `.gitignore`.
     pub ignored: Excluded,
-    /// The project's settings, if they have hook entries of ours that fail where our programs are not installed.
-    pub unguarded: Option<PathBuf>,
 }
 
 /// Plans the files for everybody, without hooks.
@@ -40,7 +38,6 @@ pub(super) fn plan(
     Ok(TeamFiles {
         preferences: write_own(&places.preferences, NO_PREFERENCES, changes)?,
         ignored: files::plan_gitignore(project, changes)?,
-        unguarded: places.unguarded.clone(),
     })
 }
 

@@ -16,7 +16,7 @@ const LIST: &str = "mcpServers";
 /// Who wrote the entry with our server's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum McpEntry {
-    /// Exactly what this version or an earlier one writes, whatever the path.
+    /// Exactly what we write, whatever the path.
     Ours,
     /// The user's own way to start our program; with the entry's text.
     OwnWay(String),
@@ -75,8 +75,7 @@ fn listed_path(entry: &Value) -> Option<String> {
     let command = entry.get("command")?.as_str()?.to_owned();
     let folder = entry.pointer("/env/PATH").and_then(|path| path.as_str()?.strip_suffix(USUAL_FOLDERS));
     let path = folder.map_or(command, |folder| format!("{folder}/{PROGRAM}"));
-    let is_ours = *entry == listed_server(&path) || *entry == server(&|_| path.clone());
-    is_ours.then_some(path)
+    (*entry == listed_server(&path)).then_some(path)
 }
 
 /// Whose the server of our name is; none if there is no such entry.

@@ -188,7 +188,7 @@ fn an_upgrade_changes_the_version_behind_the_same_paths() {
     let world = with_npx();
     npx(&world, &["init"]).expect_success();
     let settings = world.read(user_settings(&world));
-    // As an earlier version has left it.
+    // As the programs of the version before have left it.
     let versions = world.home().join(".local/share/plimsoll/versions");
     let old = versions.join("0.0.1/bin");
     fs::create_dir_all(&old).unwrap();

@@ -218,13 +218,11 @@ fn a_dry_run_shows_every_file_of_the_memory_and_writes_none() {
 fn two_scopes_of_one_project_share_server_and_agent() {
     let stage = Stage::new();
     stage.done(INIT);
-    // As an earlier version wrote it for the team.
-    let earlier = settings::install("", HookSupport::Modern.with_memory(), &str::to_owned).unwrap().text;
-    stage.world.write(".claude/settings.json", &earlier);
-    let said = stage.done(&["uninstall", "--local"]);
+    stage.done(&["init", "--project", "--entries"]);
+    let said = stage.done(&["uninstall", "--project"]);
     assert!(said.contains("Kept: server and agent of the working memory"), "{said}");
     assert!(stage.world.exists(SERVERS) && stage.world.exists(AGENT));
-    stage.done(&["uninstall", "--project"]);
+    stage.done(&["uninstall", "--local"]);
     assert!(!stage.world.exists(SERVERS) && !stage.world.exists(".claude"));
 }
 

@@ -56,14 +56,8 @@ pub(super) fn installation(plan: &Plan<Installation>, project: &Path) -> String 
     if report.hooks_switched_off {
         lines.push("Careful: this file says \"disableAllHooks\": true, so no hook will run.".to_owned());
     }
-    lines.extend(report.also_in.iter().map(|(scope, path)| {
-        let file = shown(path);
-        match scope {
-            Scope::Project => format!("Careful: {file} {UNGUARDED}"),
-            Scope::Local | Scope::User => {
-                format!("Careful: {file} also has our hooks; if the commands differ, both run.")
-            }
-        }
+    lines.extend(report.also_in.iter().map(|path| {
+        format!("Careful: {} also has our hooks; if the commands differ, both run.", shown(path))
     }));
     if let Some(folder) = report.missing_programs.first().and_then(|path| path.parent()) {
         let names: Vec<_> =
@@ -79,15 +73,9 @@ pub(super) fn installation(plan: &Plan<Installation>, project: &Path) -> String 
     joined(&lines)
 }
 
-/// What an earlier version wrote into the settings for everybody, and what is better.
-const UNGUARDED: &str = "has hooks of ours for everybody: a colleague without Plimsoll sees an error at each event. `plimsoll uninstall --project` removes them; `plimsoll init --project --entries` makes them silent there, and lets them give way to your own.";
-
 /// What everybody gets: preferences and ignore rules.
 pub(super) fn team(plan: &Plan<TeamFiles>, project: &Path) -> String {
     let mut lines = team_lines(&plan.report, project);
-    lines.extend(
-        plan.report.unguarded.iter().map(|path| format!("Careful: {} {UNGUARDED}", shown(path, project))),
-    );
     lines.push("Commit these files. Hooks are each user's own: everybody who wants them runs `plimsoll init` once; `plimsoll run` brings its own, also in CI.".to_owned());
     joined(&lines)
 }
