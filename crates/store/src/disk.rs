@@ -527,16 +527,6 @@ pub fn changed_since(folder: &Path, since: SystemTime, most: usize) -> Vec<PathB
     found.into_iter().skip(skipped).map(|(_, path)| path).collect()
 }
 
-/// The files below a folder with their sizes, one a line, sorted; empty if there is none.
-pub fn listing(folder: &Path) -> String {
-    let mut lines: Vec<String> = changed_since(folder, SystemTime::UNIX_EPOCH, 1_000)
-        .iter()
-        .map(|path| format!("{} {}\n", path.display(), size(path).unwrap_or(0)))
-        .collect();
-    lines.sort();
-    lines.concat()
-}
-
 /// Writes to standard output at once: who writes once needs no buffer, which is made and emptied again.
 pub fn write_stdout(mut bytes: &[u8]) -> std::io::Result<()> {
     while !bytes.is_empty() {
