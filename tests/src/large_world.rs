@@ -216,7 +216,7 @@ impl LargeWorld {
         put_head(&self.project.turns(), SESSION, &head);
     }
 
-    /// A memory of that many changes, the last one a moment ago, with the snapshot of an older version.
+    /// A memory of that many changes, the last one a moment ago, with its snapshot.
     fn put_memory(&self, count: u64) {
         // The same memory in the end, however many changes it took.
         let op = |number: u64| match number {
@@ -246,7 +246,10 @@ impl LargeWorld {
         let folder = self.project.memory();
         let head = put_log(&folder, "log", records.into_iter());
         put_head(&folder, "log", &head);
-        write(&folder.join("state.json"), &json!({"seq": head.seq, "memory": memory}).to_string());
+        let Head { seq, link, bytes, at, .. } = &head;
+        let snapshot =
+            json!({"seq": seq, "link": link, "bytes": bytes, "at": at, "steps": 0, "memory": memory});
+        write(&folder.join("state.json"), &snapshot.to_string());
     }
 }
 

@@ -30,13 +30,9 @@ impl Build {
         }
     }
 
-    /// What a program printed: JSON, or `plimsoll-frame 0.1.0` as earlier versions did. None if it is neither.
+    /// What a program printed. None if it is no build.
     pub fn read(printed: &str) -> Option<Build> {
-        serde_json::from_str(printed).ok().or_else(|| {
-            let (program, version) = printed.trim().split_once(' ')?;
-            let (program, version) = (program.to_owned(), version.to_owned());
-            Some(Build { program, version, target: None, commit: None })
-        })
+        serde_json::from_str(printed).ok()
     }
 
     /// As a program prints it.
@@ -86,14 +82,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_read_back_and_so_is_what_earlier_versions_printed() {
+    fn what_is_printed_is_read_back() {
         let own = Build::own("plimsoll-frame");
         assert_eq!(Build::read(&own.to_json()), Some(own));
-        let earlier = Build::read("plimsoll 0.0.9\n").unwrap();
-        assert_eq!(earlier, build("0.0.9", None, None));
-        for neither in ["", "{}", "plimsoll\n", "{\"program\": 1, \"version\": \"0\"}x"] {
-            let read = Build::read(neither);
-            assert!(read.as_ref().is_none_or(|read| read.program != "plimsoll"), "{neither}: {read:?}");
+        for other in ["", "{}", "plimsoll\n", "plimsoll 0.0.9\n", "{\"program\": 1, \"version\": \"0\"}x"] {
+            assert_eq!(Build::read(other), None, "{other}");
         }
         assert!(Build::own("plimsoll").target.is_some_and(|target| target.contains(std::env::consts::ARCH)));
     }

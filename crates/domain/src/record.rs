@@ -228,12 +228,12 @@ impl StatusRecord {
     pub fn note_fill(&mut self, used: u64, now: i64) {
         match self.fills.last() {
             Some(last) if *last == used => return,
-            Some(last) if *last > used => self.fills.clear(),
+            Some(last) if *last > used => {
+                self.fills.clear();
+                self.fill_times.clear();
+            }
             _ => {}
         }
-        // An older version of ours kept no times.
-        let timed = self.fill_times.len().min(self.fills.len());
-        self.fill_times.drain(..self.fill_times.len() - timed);
         self.fills.push(used);
         self.fill_times.push(now);
         let surplus = self.fills.len().saturating_sub(FILLS_KEPT);
@@ -242,11 +242,13 @@ impl StatusRecord {
         self.fill_times.drain(..surplus);
     }
 
-    /// The fills with their times, as far as these are known.
+    /// The fills with their times.
     pub fn timed_fills(&self) -> Vec<Fill> {
-        let untimed = self.fills.len().saturating_sub(self.fill_times.len());
-        let times = std::iter::repeat_n(None, untimed).chain(self.fill_times.iter().copied().map(Some));
-        self.fills.iter().zip(times).map(|(used, at)| Fill { used: *used, at }).collect()
+        self.fills
+            .iter()
+            .zip(&self.fill_times)
+            .map(|(used, at)| Fill { used: *used, at: Some(*at) })
+            .collect()
     }
 }
 
@@ -292,29 +294,13 @@ pub struct GitCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
 
-    /// A record as the version before the present types wrote it: of a real session, with what that session did not meet
-    /// put in.
-    const OLD: &str = include_str!("record/old.json");
-    /// The same session as the present version writes it, before its fields were put in groups here.
+    /// A record of a real session, with what that session did not meet put in.
     const WRITTEN: &str = include_str!("record/written.json");
 
     #[test]
-    fn a_record_of_an_older_version_is_read_and_loses_nothing() {
-        let mut old: Value = serde_json::from_str(OLD).unwrap();
-        // The settings files are read again.
-        let settings = old["client_settings"].as_object_mut().unwrap();
-        assert!(settings.remove("auto_compact_window").is_some());
-        let record: SessionRecord = serde_json::from_str(OLD).unwrap();
-        let mut written = serde_json::to_value(&record).unwrap();
-        assert_eq!(written.as_object_mut().unwrap().shift_remove("format"), Some(json!(1)));
-        assert_eq!(written, old);
-    }
-
-    #[test]
     fn a_record_is_written_with_its_fields_side_by_side_in_the_same_order() {
-        let record: SessionRecord = serde_json::from_str(OLD).unwrap();
+        let record: SessionRecord = serde_json::from_str(WRITTEN).unwrap();
         assert_eq!(serde_json::to_string(&record).unwrap(), WRITTEN.trim_end());
         let fresh = SessionRecord { unreadable: true, ..SessionRecord::default() };
         let written = serde_json::to_string(&fresh).unwrap();
@@ -326,6 +312,6 @@ mod tests {
         let written = serde_json::to_string(&grown).unwrap();
         let expected =
             r#"{"format":1,"session_id":"","peak_percent":0,"largest_step":5,"waits":0,"waited_ms":0}"#;
-        assert_eq!(written, expected, "no session of the version before had it");
+        assert_eq!(written, expected);
     }
 }

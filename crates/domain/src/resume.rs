@@ -82,7 +82,7 @@ fn half_done(checkpoint: &Checkpoint, since: &Staleness, seed: &str) -> Vec<Stri
         "The session before"
     };
     // A checkpoint whose commit HEAD no longer contains gives no range: that is reported among the changes since the checkpoint.
-    // Nor does a checkpoint of an earlier version, or of another tool.
+    // Nor does a checkpoint of another tool.
     let range = if has_range(checkpoint, since) {
         format!(" {}", sentence(&range(work, checkpoint.head.as_deref())))
     } else {

@@ -139,7 +139,7 @@ pub struct MeasuredItem {
     pub cost: Option<ItemCost>,
 }
 
-/// As it is in the file. An older version wrote the item alone.
+/// As it is in the file.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum StoredMeasuredItem {
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_measured_item_is_read_as_each_version_wrote_it() {
+    fn a_measured_item_is_read_as_it_was_written() {
         let cost = ItemCost { size: Some(Size::Simple), tokens: 7 };
         let measured = |cost| MeasuredItem { item: "one".to_owned(), cost };
         for (text, expected) in [

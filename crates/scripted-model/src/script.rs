@@ -20,7 +20,7 @@ pub struct Script {
 #[serde(deny_unknown_fields)]
 struct Rule {
     /// Plain text to look for, no pattern.
-    #[serde(rename = "if", alias = "contains", default)]
+    #[serde(rename = "if", default)]
     contains: String,
     #[serde(rename = "where", default)]
     place: MatchScope,

@@ -104,8 +104,7 @@ fn as_of(project: &Project, head: Option<&Head>, steps: u64) -> Result<Memory, S
     let Some(snapshot) = snapshot::newest(project) else { return fold(Replay::from_start(&log)?) };
     let Place { seq, link, .. } = &snapshot.place;
     let step = snapshot.memory.step + steps.saturating_sub(snapshot.steps);
-    // An older version wrote no link.
-    let memory = if head.is_some_and(|head| head.seq == *seq && (link.is_empty() || head.link == *link)) {
+    let memory = if head.is_some_and(|head| head.seq == *seq && head.link == *link) {
         snapshot.memory
     } else {
         fold(match Replay::after(&log, snapshot)? {

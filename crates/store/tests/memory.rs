@@ -58,7 +58,8 @@ fn a_snapshot_without_a_memory_in_it_is_not_believed() {
 
 #[test]
 fn a_snapshot_without_a_root_is_not_believed() {
-    let (_folder, project) = with_snapshot(r#"{"seq":1,"memory":{"rev":1,"frames":[]}}"#);
+    let (_folder, project) =
+        with_snapshot(r#"{"seq":1,"link":"","bytes":0,"at":"","steps":0,"memory":{"rev":1,"frames":[]}}"#);
     assert_eq!(
         load(&project).unwrap().frames.len(),
         1,

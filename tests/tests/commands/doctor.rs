@@ -444,7 +444,7 @@ fn a_program_that_is_missing_or_broken_or_old_is_named() {
     let script =
         |name: &str, words: &str| format!("printf '#!/bin/sh\\necho {words}\\n' > {name}; chmod 755 {name};");
     let line = [
-        script("plimsoll-frame", "plimsoll-frame 0.0.1"),
+        script("plimsoll-frame", r#"\047{"program":"plimsoll-frame","version":"0.0.1"}\047"#),
         script("plimsoll-memory", "{}"),
         script("plimsoll-post-tool", "plimsoll-post-tool 0.1.0"),
         "chmod 644 plimsoll-post-tool".to_owned(),
@@ -587,7 +587,8 @@ fn programs_of_another_build_are_named_and_one_of_the_project_is_not_started() {
     world.write_program(bin.join("plimsoll-frame"), &format!("#!/bin/sh\necho '{told}'\n"));
     world.write_program("tools/plimsoll", "#!/bin/sh\ntouch \"$HOME/was-started\"\n");
     let old = world.home().join("old");
-    world.write_program(old.join("plimsoll"), "#!/bin/sh\necho plimsoll 0.0.9\n");
+    let of_old = r#"{"program":"plimsoll","version":"0.0.9"}"#;
+    world.write_program(old.join("plimsoll"), &format!("#!/bin/sh\necho '{of_old}'\n"));
     let path = [bin.clone(), old.clone(), world.path("tools")].map(|folder| folder.display().to_string());
     let path = format!("{}:/usr/bin:/bin", path.join(":"));
     let finished = world.command(bin.join("plimsoll"), &["doctor", "--json"]).env("PATH", path).run();

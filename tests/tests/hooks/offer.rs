@@ -51,7 +51,7 @@ fn states(world: &World) -> Vec<String> {
 fn the_slash_command_is_offered_where_it_can_continue() {
     for (installed, expected) in [
         (Some("`plimsoll handoffs --continue`"), "To continue its work: /handoff continue"),
-        (Some("of an earlier version"), "To continue its work: Continue from @.claude/handoffs/"),
+        (Some("of the user's own"), "To continue its work: Continue from @.claude/handoffs/"),
         (None, "To continue its work: Continue from @.claude/handoffs/"),
     ] {
         let world = World::new();

@@ -317,7 +317,6 @@ fn one_ctrl_c_ends_the_commands_before_the_first_session_and_a_loop_runs_them_to
     assert_eq!(world.json(STATE)["verify_passed"], json!(["true"]));
 }
 
-/// As with the state of an older version.
 #[test]
 fn a_run_that_did_not_check_its_ticks_learns_what_passes_when_it_is_resumed() {
     let world = world("# Plan\n\n- [ ] Item one\n- [ ] Item two\n");

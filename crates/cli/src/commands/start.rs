@@ -155,8 +155,6 @@ enum VerifyMode {
     /// Also after each session that ticked an item: the tick is taken back if a command fails that had passed
     Tick,
     /// Only before completion is believed
-    // Never is not possible: without them no completion is believed.
-    #[value(alias = "never")]
     Promise,
 }
 

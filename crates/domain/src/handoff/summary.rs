@@ -19,7 +19,7 @@ pub struct HandoffSummary {
 }
 
 impl HandoffSummary {
-    /// Reads it, also from a handoff of an earlier version.
+    /// Reads it.
     pub fn parse(document: &str) -> HandoffSummary {
         let labelled = |label: &str| {
             let rest = document.lines().find_map(|line| line.strip_prefix("- ")?.strip_prefix(label));

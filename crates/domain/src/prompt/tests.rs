@@ -386,7 +386,7 @@ fn an_item_that_fits_no_window_is_to_be_split_first() {
 
 /// A state of a real run with a value in each field that a prompt may show.
 fn full_state() -> RunState {
-    let mut state = RunState::from_text(include_bytes!("../state/old.json")).expect("a state");
+    let mut state = RunState::from_text(include_bytes!("../state/sample.json")).expect("a state");
     let item = state.items.todo_items[0].clone();
     state.options.branch = Some("plimsoll/dates".into());
     state.options.verify = vec!["make test".into()];

@@ -46,7 +46,7 @@ pub struct UsageSeen {
 pub struct Announced {
     /// The level; L0 if none was announced.
     pub level: Level,
-    /// The deciding figure at which it was announced, whole percent. None also in a record of an older version.
+    /// The deciding figure at which it was announced, whole percent; none if none was announced.
     pub percent: Option<u64>,
 }
 

@@ -186,7 +186,7 @@ impl Checkpoint {
 }
 
 impl Default for ItemWork {
-    /// A checkpoint of an earlier version knows nothing of this: its item counts as begun.
+    /// A checkpoint of another tool knows nothing of this: its item counts as begun.
     fn default() -> ItemWork {
         ItemWork {
             own_item: String::new(),

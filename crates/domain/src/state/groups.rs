@@ -283,7 +283,7 @@ pub struct AtStart {
     /// The files that lay in a repository without a commit when the run began: to git an edit of them is a new file.
     pub files_at_start: Vec<String>,
     /// The git folder of the project when the run began, as the file system knows it; empty where there was none. A
-    /// repository that was made since is its agent's. None in a run of an older version.
+    /// repository that was made since is its agent's. None if it is not known.
     pub repository_at_start: Option<String>,
     /// The branch that was checked out before the run switched to its own: where its work is to be merged. None without
     /// `--branch`, and where the run began on that branch.

@@ -97,7 +97,7 @@ mod tests {
     use serde_json::{Map, Value, json};
 
     /// A state of a real run, with what that run did not meet put in.
-    const OLD: &str = include_str!("old.json");
+    const SAMPLE: &str = include_str!("sample.json");
 
     /// As serde reads it by itself: what is read here must come to the same.
     fn by_serde(text: &str) -> Result<RunState, String> {
@@ -137,8 +137,8 @@ mod tests {
     }
 
     fn full() -> Value {
-        let state = RunState::from_text(OLD.as_bytes()).unwrap();
-        let mut document: Value = serde_json::from_str(OLD).unwrap();
+        let state = RunState::from_text(SAMPLE.as_bytes()).unwrap();
+        let mut document: Value = serde_json::from_str(SAMPLE).unwrap();
         state.write_into(&mut document);
         document
     }
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_state_is_read_without_its_history() {
-        let state = RunState::from_text(OLD.as_bytes()).unwrap();
+        let state = RunState::from_text(SAMPLE.as_bytes()).unwrap();
         assert!(!state.context_history.is_empty());
         let expected = RunState { context_history: Vec::new(), ..state.clone() };
         for text in [state.text().unwrap(), serde_json::to_string(&state).unwrap()] {
@@ -229,10 +229,10 @@ mod tests {
 
     #[test]
     fn the_text_of_a_state_is_its_document() {
-        let mut hostile = RunState::from_text(OLD.as_bytes()).unwrap();
+        let mut hostile = RunState::from_text(SAMPLE.as_bytes()).unwrap();
         hostile.options.objective = "x\n  \"revision\": 9,\n".to_owned();
         hostile.items.todo_items = vec!["\u{2028}ä\"\\".to_owned()];
-        for state in [RunState::default(), RunState::from_text(OLD.as_bytes()).unwrap(), hostile] {
+        for state in [RunState::default(), RunState::from_text(SAMPLE.as_bytes()).unwrap(), hostile] {
             let mut document = json!({});
             state.write_into(&mut document);
             let text = state.text().unwrap();

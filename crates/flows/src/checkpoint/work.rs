@@ -239,7 +239,7 @@ fn taken_over<'a>(question: &Question<'a>) -> Option<&'a Checkpoint> {
     let own = own_item(question).unwrap_or_default();
     let is_of_this_item = own == before.current_todo_item && before.item_work.is_begun;
     let is_taken_over = run.iteration_record.resuming || before.iteration == run.iteration;
-    // A checkpoint of an earlier version does not know where its item began.
+    // A checkpoint of another tool does not know where its item began.
     let is_complete = before.item_work.began_at.is_some();
     (is_of_this_item && is_taken_over && is_complete).then_some(before)
 }

@@ -82,12 +82,9 @@ pub(crate) fn find(path: &Path) -> Option<Below<'_>> {
             found = Some(Below { root: root.clone(), path });
         }
     }
+    // Beside our own files a run writes its task.
+    let is_runs = |path: &Path| path.as_os_str() == "PROMPT.md";
     found.filter(|below| below.root.kind != RootKind::Home || is_ours(below.path) || is_runs(below.path))
-}
-
-/// What a run reads and writes beside our own files.
-fn is_runs(path: &Path) -> bool {
-    ["PROMPT.md", "progress.txt"].iter().any(|name| path.as_os_str() == *name)
 }
 
 /// Files that we alone write, and git's: nobody has a reason to make links of them.

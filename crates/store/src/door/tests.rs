@@ -197,7 +197,6 @@ fn a_draft_has_a_name_that_nobody_could_have_taken() {
     let spot = Spot::of(&project.join("PROMPT.md"), Last::Followed, true).unwrap();
     let names: Vec<_> = (0..3).map(|_| spot.draft_name()).collect();
     assert!(names[0] != names[1] && names[1] != names[2], "{names:?}");
-    // The name that a draft used to have.
     let old = project.join(format!(".PROMPT.md.{}.0{}", std::process::id(), disk::DRAFT));
     symlink(folder.path().join("outside/secret"), old).unwrap();
     disk::replace(&project.join("PROMPT.md"), b"ours", Durability::Lazy).unwrap();

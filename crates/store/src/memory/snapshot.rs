@@ -20,14 +20,11 @@ const EVERY: u64 = 64;
 pub(super) struct Place {
     /// Its number.
     pub seq: u64,
-    /// Its link; empty in snapshots of an older version.
-    #[serde(default)]
+    /// Its link.
     pub link: String,
     /// Where it ends, in bytes.
-    #[serde(default)]
     pub bytes: u64,
     /// When it was written.
-    #[serde(default)]
     pub at: Timestamp,
 }
 
@@ -46,7 +43,6 @@ pub(super) struct Snapshot {
     /// The memory.
     pub memory: Memory,
     /// How many answers of models had been counted by then.
-    #[serde(default)]
     pub steps: u64,
 }
 
@@ -72,7 +68,7 @@ pub(super) fn newest(project: &Project) -> Option<Snapshot> {
 /// The latest of the earlier snapshots that was made by then; the empty memory before the log's first line if there is none.
 pub(super) fn by(project: &Project, is_by_then: impl Fn(&Timestamp) -> bool) -> Snapshot {
     let earlier = [0, EVERY].into_iter().filter_map(|seq| read(&earlier_path(project, seq)));
-    let fit = earlier.filter(|snapshot| !snapshot.place.link.is_empty() && is_by_then(&snapshot.place.at));
+    let fit = earlier.filter(|snapshot| is_by_then(&snapshot.place.at));
     fit.max_by_key(|snapshot| snapshot.place.seq).unwrap_or_default()
 }
 
@@ -110,9 +106,7 @@ impl Replay<'_> {
         if snapshot.place.seq > 0 {
             let Some(first) = lines(snapshot.place.bytes)?.next() else { return Ok(None) };
             let first = first?.bytes;
-            let follows =
-                |line: LogLine<'_>| !snapshot.place.link.is_empty() && line.follows(&snapshot.place.link);
-            if !LogLine::parse(&first).is_some_and(follows) {
+            if !LogLine::parse(&first).is_some_and(|line| line.follows(&snapshot.place.link)) {
                 return Ok(None);
             }
         }

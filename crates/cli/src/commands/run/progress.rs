@@ -189,7 +189,7 @@ impl Drop for Lines {
 /// The level at which a session is, with the percent at which it was announced: it may be fuller by now.
 fn announced(record: &SessionRecord) -> String {
     let handoff = record.checkpoint.handoff.as_ref().map(|file| format!(": {file}")).unwrap_or_default();
-    let percent = record.announced.percent.or(record.usage.percent).unwrap_or(0);
+    let percent = record.announced.percent.unwrap_or(0);
     format!("   {} ({}) at {percent}%{handoff}", record.announced.level, record.announced.level.word())
 }
 
@@ -376,7 +376,5 @@ mod tests {
             ..SessionRecord::default()
         };
         assert_eq!(announced(&record), "   L1 (warn) at 71%");
-        let old = SessionRecord { announced: Announced { percent: None, ..record.announced }, ..record };
-        assert_eq!(announced(&old), "   L1 (warn) at 73%", "a record of an earlier version");
     }
 }

@@ -162,7 +162,7 @@ impl StreamPrinter {
         {
             events.push(JournalEvent::Checkpoint(CheckpointWritten {
                 level: record.announced.level,
-                percent: record.announced.percent.or(record.usage.percent),
+                percent: record.announced.percent,
                 handoff: handoff.clone(),
                 ..CheckpointWritten::default()
             }));
