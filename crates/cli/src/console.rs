@@ -101,11 +101,6 @@ pub(crate) fn nothing_to_show(words: impl Display) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Asks on standard error, where standard output is for a program.
-pub(crate) fn ask_aside(question: impl Display) {
-    let _ = write(stderr(), SafeText::line(&question.to_string()).as_str());
-}
-
 /// True if standard output is a terminal.
 pub fn is_terminal() -> bool {
     stdout().is_terminal()

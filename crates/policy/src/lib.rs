@@ -25,7 +25,6 @@
 //! assert_eq!(thresholds.level(thresholds.l2), Level::L2);
 //! ```
 
-pub mod adopt;
 pub mod allow;
 pub mod attribution;
 pub mod bounds;

@@ -39,7 +39,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ),
     ("report", &["", "--run HOSTILE"]),
     ("run", &["--objective x --client /nonexistent/HOSTILE", "--resume --client /nonexistent/HOSTILE"]),
-    ("start", &["--objective HOSTILE --name HOSTILE", "--adopt --yes"]),
+    ("start", &["--objective HOSTILE --name HOSTILE"]),
     ("status", &["", "--markdown", "--answer 1 HOSTILE", "--answer HOSTILE x"]),
     ("statusline explain", &[""]),
     ("turns diff", &["1 2", "HOSTILE 1"]),

@@ -1,18 +1,17 @@
-//! A `ralph-state.json` that no run of ours wrote: never half taken for a run, taken over only when asked, and judged for
+//! A `ralph-state.json` that no run of ours wrote: never taken for a run, and judged for
 //! its own loop by `plimsoll gate` and `plimsoll monitor`.
 //!
 //! Tests commands shown in docs/recipes.md.
 
-use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
-use plimsoll_testkit::story::tick;
-use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::{LIFELIKE, honest, journal, markers, ralph_loop, start, world};
+use plimsoll_tests::{LIFELIKE, honest, start, world};
 use serde_json::{Value, json};
 use std::time::Duration;
 
 const STATE: &str = ".claude/ralph-state.json";
+/// The command by which a new run begins without it.
+const BESIDE: &str = "mv .claude/ralph-state.json .claude/ralph-state.json.before";
 
 /// The state of the design that our own grew out of, as its scripts write it.
 fn seed() -> Value {
@@ -69,10 +68,10 @@ fn seeded() -> World {
     world
 }
 
-// ---- no half-taken run ----
+// ---- no run of ours ----
 
 #[test]
-fn a_resume_never_adopts_it_and_a_new_run_never_overwrites_it() {
+fn no_run_resumes_it_and_none_overwrites_it() {
     for (state, missing) in [
         (seed(), "no run_id and no nonce"),
         (seed_with(&json!({"status": "completed"})), "no run_id and no nonce"),
@@ -92,7 +91,7 @@ fn a_resume_never_adopts_it_and_a_new_run_never_overwrites_it() {
         {
             let finished = world.plimsoll(arguments).run();
             assert_eq!(finished.code, Some(1), "{finished:?}");
-            for words in [STATE, missing, "plimsoll start --adopt"] {
+            for words in [STATE, missing, BESIDE] {
                 assert!(finished.stderr.contains(words), "{words}\n{finished:?}");
             }
         }
@@ -110,10 +109,7 @@ fn a_state_with_an_id_and_no_nonce_is_not_resumed() {
     let model = start(&mut world, honest);
     let finished = world.plimsoll(&["run", "--resume"]).run();
     assert_eq!((finished.code, model.main_requests().len()), (Some(1), 0), "{finished:?}");
-    assert!(
-        finished.stderr.contains("no nonce") && finished.stderr.contains("start --adopt"),
-        "{finished:?}"
-    );
+    assert!(finished.stderr.contains("no nonce") && finished.stderr.contains(BESIDE), "{finished:?}");
 }
 
 /// The copy of an older run of ours must not come back over it.
@@ -127,7 +123,7 @@ fn an_older_run_of_ours_does_not_come_back_over_it() {
     for arguments in [&["run", "--resume"][..], &["stop"], &["prompt"]] {
         let finished = world.plimsoll(arguments).run();
         assert_eq!(finished.code, Some(1), "{finished:?}");
-        assert!(finished.stderr.contains("--adopt"), "{finished:?}");
+        assert!(finished.stderr.contains("it has no run_id and no nonce"), "{finished:?}");
     }
     assert_eq!(world.read(STATE), before);
 }
@@ -161,7 +157,7 @@ fn status_and_log_say_that_it_is_not_ours() {
         "There is no run of Plimsoll's here",
         STATE,
         "status \"running\", iteration 5 of 50, 2 items open",
-        "plimsoll start --adopt",
+        "`plimsoll gate` and `plimsoll monitor` judge for its loop",
     ] {
         assert!(status.stdout.contains(words), "{words}\n{}", status.stdout);
     }
@@ -190,134 +186,6 @@ fn hooks_of_an_ordinary_session_leave_it_alone() {
     let args = ["-p", "Look around.", "--model", "opus", "--allowedTools", "Bash", "--output-format", "json"];
     world.claude(&args).run().expect_success();
     assert_eq!(world.read(STATE), before);
-}
-
-// ---- taken over ----
-
-#[test]
-fn an_adoption_shows_each_field_and_takes_nothing_unasked() {
-    let world = World::new();
-    write_state(&world, &seed_with(&json!({"verify": ["touch evil"], "mine": {"a": 1}})));
-    let before = world.read(STATE);
-    let shown = world.plimsoll(&["start", "--adopt"]).run();
-    assert_eq!((shown.code, shown.stdout.as_str()), (Some(1), ""), "{shown:?}");
-    let row = |field: &str| {
-        let starts = |line: &&str| line.split_whitespace().next() == Some(field);
-        let found = shown.stderr.lines().find(starts).unwrap_or_else(|| panic!("{field}\n{}", shown.stderr));
-        found.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
-    };
-    for (field, fate) in [
-        ("task_name", "taken: \"Migrate Jest to Vitest\""),
-        ("objective", "taken: \"Convert all test files from Jest to Vitest\""),
-        ("iteration", "taken: 5"),
-        ("max_iterations", "taken: 50"),
-        ("status", "taken: \"running\""),
-        ("completion_promise", "taken: \"COMPLETE\""),
-        ("todo_items", "taken: 2 items"),
-        ("completed_items", "taken: 2 items"),
-        ("context_history", "taken: 5 entries"),
-        ("run_id", "missing, filled with: a new one"),
-        ("nonce", "missing, filled with: a new one"),
-        ("known_items", "missing, filled with: 4 items"),
-        ("verify", "ignored: only the command line can set this"),
-        ("last_diff_hash", "ignored: the run counts from zero"),
-        ("mine", "kept in the file as it is"),
-    ] {
-        assert_eq!(row(field), fate, "{field}");
-    }
-    assert!(row("context_checkpoint").starts_with("taken: L2 at 87%"), "{}", row("context_checkpoint"));
-    assert!(shown.stderr.contains("plimsoll start --adopt --yes"), "{shown:?}");
-    assert_eq!(world.read(STATE), before);
-    assert!(!world.exists("fix_plan.md") && !world.exists("PROMPT.md"));
-}
-
-#[test]
-fn on_a_terminal_an_adoption_asks() {
-    for (answer, is_taken) in [("n", false), ("y", true)] {
-        let world = seeded();
-        let mut terminal =
-            Terminal::start(&world, bin_dir().join("plimsoll"), &["start", "--adopt"], 140, 50);
-        terminal.wait_for("Take this over? [y/N]");
-        terminal.type_text(answer);
-        terminal.press_enter();
-        assert_eq!(terminal.wait_exit().exit_code(), u32::from(!is_taken), "{answer}");
-        assert_eq!(world.json(STATE)["run_id"].is_string(), is_taken, "{answer}");
-    }
-}
-
-#[test]
-fn an_adopted_run_goes_to_its_end_in_the_shell_loop() {
-    let mut world = World::new();
-    write_state(
-        &world,
-        &seed_with(&json!({"verify": ["touch evil"], "notify": ["touch", "evil"], "mine": {"a": 1}})),
-    );
-    let before = world.read(STATE);
-    let model = start(&mut world, |turn| {
-        let step = match (turn.step, turn.item.clone()) {
-            (0, Some(item)) => Step::bash(tick(&item)).usage(30_000),
-            (_, Some(item)) if item == "Item 3" => Step::text("Item 3 is done."),
-            _ => Step::text(format!("All done.\n\n{}", turn.promise)),
-        };
-        step.delay(LIFELIKE)
-    });
-    world.plimsoll(&["init", "--local"]).run().expect_success();
-    let finished = ralph_loop(&world, &["--adopt", "--yes"]);
-    assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert!(finished.stdout.contains("RALPH_STOP|completed|4 items"), "{finished:?}");
-    let state = world.json(STATE);
-    assert_eq!((state["status"].as_str(), state["iteration"].as_u64()), (Some("completed"), Some(7)));
-    assert_eq!(state["mine"], json!({"a": 1}), "what others keep there stays");
-    assert_eq!((&state["verify"], &state["notify"]), (&json!([]), &json!([])), "no authority");
-    assert!(!world.exists("evil"));
-    assert_eq!(world.read("fix_plan.md"), "- [x] Item 1\n- [x] Item 2\n- [x] Item 3\n- [x] Item 4\n");
-    assert_eq!(markers(&journal(&world)).len(), 2);
-
-    let first = model.main_requests()[0].text();
-    for words in [
-        "You are session 6 of an unattended run",
-        "completed token validation",
-        "src/auth/oauth.ts",
-        "Convert all test files",
-    ] {
-        assert!(first.contains(words), "{words} in\n{first}");
-    }
-    let handoff = first.split('`').find(|word| word.starts_with(".claude/handoffs/")).expect(&first);
-    assert!(world.read(handoff).contains("completed token validation"), "the handoff it names is there");
-    assert_eq!(world.read(".git/plimsoll/ralph-state.json.adopted"), before, "the file as it was is kept");
-}
-
-#[test]
-fn an_adoption_is_refused_where_nothing_could_follow() {
-    for (state, options, words) in [
-        (seed_with(&json!({"iteration": 50})), &[][..], "iteration 50 of 50"),
-        (seed_with(&json!({"todo_items": []})), &[], "nothing to do"),
-        (seed_with(&json!({"objective": null})), &[], "there is no task"),
-        (json!({}), &[], "there is no state to adopt"),
-    ] {
-        let world = World::new();
-        write_state(&world, &state);
-        let before = world.read(STATE);
-        let refused = world.plimsoll(&[&["start", "--adopt", "--yes"], options].concat()).run();
-        assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{words}: {refused:?}");
-        assert!(refused.stderr.contains(words), "{words}: {refused:?}");
-        assert_eq!(world.read(STATE), before);
-    }
-}
-
-/// Lists that are there are the user's: they are not written over, and one without boxes is refused as for a new run.
-#[test]
-fn an_adoption_keeps_the_list_that_is_there() {
-    let world = seeded();
-    world.write("fix_plan.md", "1. Item 3\n");
-    let refused = world.plimsoll(&["start", "--adopt", "--yes"]).run();
-    assert!(refused.code == Some(1) && refused.stderr.contains("plimsoll plan --fix"), "{refused:?}");
-    world.write("fix_plan.md", "- [ ] Item 3\n- [ ] Item 5\n");
-    let taken = world.plimsoll(&["start", "--adopt", "--yes"]).run().expect_success();
-    assert!(taken.stdout.contains("export PLIMSOLL_RUN_ID="), "{taken:?}");
-    assert!(taken.stderr.contains("lacks \"Item 4\""), "{taken:?}");
-    assert_eq!(world.json(STATE)["known_items"], json!(["Item 3", "Item 5"]));
-    assert_eq!(world.read("fix_plan.md"), "- [ ] Item 3\n- [ ] Item 5\n");
 }
 
 // ---- judged for its own loop ----

@@ -1,6 +1,5 @@
 //! `plimsoll start`: prepares a run for a shell loop, and the options that `run` shares with it.
 
-mod adopt;
 mod inside;
 
 use crate::branch;
@@ -21,7 +20,6 @@ use plimsoll_domain::{RunState, Timestamp};
 use plimsoll_flows::hook_invocation::RUN_VARIABLE;
 use plimsoll_flows::run::baseline::{self, Known};
 use plimsoll_flows::run::lifecycle;
-use plimsoll_flows::run::lifecycle::adopt::Given;
 use plimsoll_flows::run::lifecycle::{Changes, NewRun, StartError};
 use plimsoll_flows::run::protect;
 use plimsoll_flows::run::sandbox::{self, SandboxError};
@@ -183,19 +181,13 @@ enum StartCommandError {
     Start(#[from] StartError),
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
-    #[error(
-        "nothing was taken, because there is no terminal to ask for confirmation; with what is listed above: plimsoll start --adopt --yes"
-    )]
-    NoTerminal,
-    #[error("nothing was taken")]
-    Declined,
 }
 
 impl StartCommandError {
     fn hint(&self) -> Option<&'static str> {
         match self {
             StartCommandError::Sandbox(error) => error.hint(),
-            StartCommandError::Start(_) | StartCommandError::NoTerminal | StartCommandError::Declined => None,
+            StartCommandError::Start(_) => None,
         }
     }
 }
@@ -257,12 +249,6 @@ impl TaskArguments {
             memory: self.memory,
             ..Changes::default()
         })
-    }
-
-    /// What was given of what a state could say, too.
-    fn given(&self) -> Given {
-        let promise = Some(self.promise.clone()).filter(|word| word.as_str() != PROMISE);
-        Given { max_iterations: self.max_iterations, promise }
     }
 
     /// The first option that was given and that several workers cannot obey.
@@ -327,19 +313,11 @@ fn read(file: &Path) -> Result<String, TaskError> {
 pub(crate) struct StartArguments {
     #[command(flatten)]
     task: TaskArguments,
-    /// Take over the state that another program wrote; shows what would be taken, and asks
-    #[arg(long)]
-    adopt: bool,
-    /// With --adopt: take it without asking
-    #[arg(long, requires = "adopt")]
-    yes: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   eval \"$(plimsoll start --objective 'Migrate to Vitest')\"
-  plimsoll start --adopt
-    shows what it would take from another program's ralph-state.json, and asks
 
 The sessions of a loop need the hooks that `plimsoll init` sets up.
 `scripts/ralph-loop.sh` is such a loop. `plimsoll run` needs none.";
@@ -352,9 +330,9 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
         Err(error) => return fail(error, 1),
     };
     if TargetSession::is_inside() {
-        return inside::refuse(&project, &new, arguments.adopt);
+        return inside::refuse(&project, &new);
     }
-    let created = create_or_adopt(&project, &new, arguments).and_then(|state| {
+    let created = create(&project, &new).and_then(|state| {
         plan_checks::lines(&state).iter().for_each(say_error);
         if state.options.todo_file.is_none() {
             other_plans::lines(&project).iter().for_each(say_error);
@@ -398,16 +376,9 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
     }
 }
 
-fn create_or_adopt(
-    project: &Project,
-    new: &NewRun,
-    arguments: &StartArguments,
-) -> Result<RunState, StartCommandError> {
+fn create(project: &Project, new: &NewRun) -> Result<RunState, StartCommandError> {
     if new.verify_sandbox {
         sandbox::check(project)?;
-    }
-    if arguments.adopt {
-        return adopt::adopt(project, new, &arguments.task.given(), arguments.yes);
     }
     let warning = protect::changed_before_words(project);
     let state = lifecycle::create(project, new)?;

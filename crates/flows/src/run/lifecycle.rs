@@ -1,6 +1,5 @@
 //! The life of a run outside its sessions: creating it, planning its iterations, resuming it, cancelling it.
 
-pub mod adopt;
 mod cancel;
 mod create;
 mod newest;
@@ -95,7 +94,7 @@ pub enum StartError {
     /// There is none.
     #[error("there is no run in {0}: start one with `plimsoll run`")]
     NoRun(String),
-    /// The state there is not a run's of ours, or it cannot be taken over as it is.
+    /// No run of this user wrote the state there.
     #[error("{0}")]
     Foreign(String),
 }

@@ -18,9 +18,11 @@ fn lacks(missing: &[&str]) -> String {
 /// `--resume` finds no run of ours.
 pub fn no_run_to_resume(file: &str, missing: &[&str]) -> String {
     format!(
-        "there is no run to resume: {} is there, but {}; to see what it holds and take it over: plimsoll start --adopt",
+        "there is no run to resume: {} is there, but {}; to begin a new run without it: mv {} {}",
         one_line(file),
-        lacks(missing)
+        lacks(missing),
+        shell_word(file),
+        shell_word(&format!("{file}.before"))
     )
 }
 
@@ -36,7 +38,7 @@ pub fn goes_on_from_copy(file: &str, name: &str) -> String {
 /// A new run would write over it.
 pub fn in_the_way(file: &str, missing: &[&str]) -> String {
     format!(
-        "{} is there, and {}; to take it over: plimsoll start --adopt; to begin without it: mv {} {}",
+        "{} is there, and {}; to begin without it: mv {} {}",
         one_line(file),
         lacks(missing),
         shell_word(file),
@@ -60,9 +62,6 @@ pub fn standing(file: &str, missing: &[&str], of: &Loop) -> String {
         ),
     ];
     lines.extend(of.not_understood.iter().map(|what| format!("Not understood: {}.", one_line(what))));
-    lines.push(
-        "`plimsoll start --adopt` takes it over; `plimsoll gate` and `plimsoll monitor` judge for its loop."
-            .to_owned(),
-    );
+    lines.push("`plimsoll gate` and `plimsoll monitor` judge for its loop.".to_owned());
     lines.join("\n")
 }

@@ -203,24 +203,6 @@ const LOOPS: &[Case] = &[
         ..ONLY_RUNS
     },
     Case {
-        script: "plimsoll start --adopt",
-        prepare: |world| {
-            std::fs::remove_dir_all(world.path(".claude")).expect("our files");
-            for ours in ["PROMPT.md", "fix_plan.md"] {
-                std::fs::remove_file(world.path(ours)).expect("a file of the run before");
-            }
-            let state = json!({"task_name": "Vitest", "objective": "Convert all tests.", "iteration": 5, "status": "running",
-                "max_iterations": 50, "completion_promise": "COMPLETE", "todo_items": ["Item 3"], "completed_items": ["Item 1"]});
-            world.write(".claude/ralph-state.json", &state.to_string());
-        },
-        shell: AGREES,
-        check: |world, finished| {
-            prints(finished, &["Convert all tests.", "todo_items          taken: 1 item", "[y/N]"])?;
-            holds(world.json(".claude/ralph-state.json")["run_id"].is_string(), "it has become a run")
-        },
-        ..ONLY_RUNS
-    },
-    Case {
         script: "eval \"$(plimsoll start --objective 'Migrate to Vitest')\"\nwhile true; do\n  \
                  claude -p --output-format json --allowedTools Bash < PROMPT.md |\n    plimsoll gate --wait\n  \
                  [ $? -eq 1 ] || break\ndone",

@@ -12,23 +12,19 @@ use std::process::ExitCode;
 const CLIENT_ARGUMENTS: &str = "-- --permission-mode acceptEdits --allowedTools Bash";
 
 /// Says what is in the way of such a run, else the command that starts it.
-pub(super) fn refuse(project: &Project, new: &NewRun, adopts: bool) -> ExitCode {
-    if !adopts && let Err(error) = lifecycle::check(project, new) {
+pub(super) fn refuse(project: &Project, new: &NewRun) -> ExitCode {
+    if let Err(error) = lifecycle::check(project, new) {
         return fail(error, 1);
     }
     let given: Vec<String> = std::env::args().skip(2).collect();
     let folder = shell_word(&project.root().to_string_lossy());
     let words = "a run starts its own sessions, and this is inside a session: nothing was started. The user can start the run with this command in a terminal";
-    fail(format!("{words}:\ncd {folder} && {}", command(&given, adopts)), 1)
+    fail(format!("{words}:\ncd {folder} && {}", command(&given)), 1)
 }
 
-fn command(given: &[String], adopts: bool) -> String {
+fn command(given: &[String]) -> String {
     let given: String = given.iter().map(|word| format!(" {}", shell_word(word))).collect();
-    if adopts {
-        format!("plimsoll start{given} && plimsoll run --resume {CLIENT_ARGUMENTS}")
-    } else {
-        format!("plimsoll run{given} {CLIENT_ARGUMENTS}")
-    }
+    format!("plimsoll run{given} {CLIENT_ARGUMENTS}")
 }
 
 #[cfg(test)]
@@ -39,10 +35,8 @@ mod tests {
     fn the_command_has_every_option_as_one_word() {
         let given = ["--objective", "It's a $task", "--name", "x"].map(str::to_owned);
         assert_eq!(
-            command(&given, false),
+            command(&given),
             r"plimsoll run --objective 'It'\''s a $task' --name x -- --permission-mode acceptEdits --allowedTools Bash"
         );
-        let adopt = command(&["--adopt".to_owned()], true);
-        assert!(adopt.starts_with("plimsoll start --adopt && plimsoll run --resume -- "), "{adopt}");
     }
 }

@@ -125,7 +125,7 @@ pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
 }
 
 /// The files of a new run; the caller holds the state's lock.
-pub(super) fn write_first_files(
+fn write_first_files(
     project: &Project,
     state: &RunState,
     task: &[u8],
@@ -148,7 +148,7 @@ pub(super) fn write_first_files(
 }
 
 /// What follows once the state is written.
-pub(super) fn begin(project: &Project, state: &RunState) -> Result<(), StartError> {
+fn begin(project: &Project, state: &RunState) -> Result<(), StartError> {
     // Two of our locks are never held at once. After a kill before this the first plan begins the root again where the
     // objective is another (`memory::open_for`).
     memory::begin_run(project, state)?;
@@ -276,11 +276,7 @@ fn task_or_plan(
 }
 
 /// The task's text, and whether PROMPT.md is ours as a whole.
-pub(super) fn task(
-    project: &Project,
-    new: &NewRun,
-    old: Option<&RunState>,
-) -> Result<(Vec<u8>, bool), StartError> {
+fn task(project: &Project, new: &NewRun, old: Option<&RunState>) -> Result<(Vec<u8>, bool), StartError> {
     let there = disk::read(&project.prompt())?;
     let text = there.as_deref().map(task_text).transpose().map_err(|_| PromptError::NoEndMark)?;
     // A PROMPT.md that an earlier run made of its objective is not the user's text.
@@ -299,7 +295,7 @@ pub(super) fn task(
 }
 
 /// The to-do file and what it lists; no file where none is named and the usual one is not there.
-pub(super) fn todo(project: &Project, new: &NewRun) -> Result<(Option<String>, TodoList), StartError> {
+fn todo(project: &Project, new: &NewRun) -> Result<(Option<String>, TodoList), StartError> {
     let file = new.todo.clone().unwrap_or_else(|| DEFAULT_PLAN.to_owned());
     match (disk::read_text(&project.root().join(&file))?, &new.todo) {
         (Some(text), named) => {
@@ -334,7 +330,7 @@ fn checks(todo: &TodoList) -> Vec<ItemCheck> {
 }
 
 /// The state of the new run.
-pub(super) fn state(
+fn state(
     project: &Project,
     new: &NewRun,
     task: &[u8],
