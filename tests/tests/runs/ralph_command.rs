@@ -1,4 +1,5 @@
-//! `/ralph context` and `/ralph checkpoint` in the real client: what a person sees of them.
+//! `/ralph context` and `/ralph checkpoint` in the real client: what a person sees of them. Also what a session is told that is to
+//! start a run: one starts only in a terminal.
 
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;
@@ -116,22 +117,34 @@ fn on_a_screen_the_table_is_a_table() {
     terminal.close();
 }
 
-/// `/ralph start` prepares nothing in the session: it leads to one command, and that works as it is printed.
+/// A bare `/ralph`, and one with a word that it does not know, name the command that starts a run in a terminal.
+#[test]
+fn without_a_word_that_it_knows_the_session_names_the_command_that_starts_a_run() {
+    for prompt in ["/ralph", "/ralph start Do the plan."] {
+        let mut world = plimsoll_tests::world("# Plan\n\n- [ ] Item three\n");
+        world.plimsoll(&["init", "--local"]).run().expect_success();
+        let model = ScriptedModel::start(|_: &Request| Step::text("Done."));
+        world.use_model(&model);
+        ask(&world, prompt);
+        let told = model.main_requests()[0].last_text();
+        let (known, rest) = told.split_once("\nWithout a word, or with any other").expect(&told);
+        assert!(
+            rest.contains(&named("run --objective 'the objective' -- --permission-mode acceptEdits")),
+            "{told}"
+        );
+        assert!(known.contains("- `status`") && !known.contains("- `start"), "{told}");
+    }
+}
+
+/// `plimsoll start` prepares nothing in a session: it prints one command, and that works as it is printed.
 #[test]
 fn start_in_a_session_leads_to_the_one_command_that_works_in_a_terminal() {
     let mut world = plimsoll_tests::world("# Plan\n\n- [ ] Item three\n");
     world.plimsoll(&["init", "--local"]).run().expect_success();
-    let command = named("start --objective 'Do the plan.'");
-    let model = ScriptedModel::start(move |request: &Request| match request.tool_results().first() {
-        None => Step::bash(command.as_str()),
-        Some((_, printed)) => Step::text(printed.as_str()),
-    });
-    world.use_model(&model);
-    let result = ask(&world, "/ralph start Do the plan.");
-    let told = model.main_requests()[0].last_text();
-    assert!(told.contains(&named("start --objective 'the objective'")), "{told}");
-    let shown = result["result"].as_str().unwrap_or_default();
-    assert!(shown.contains("nothing was started"), "{shown}");
+    let start =
+        world.plimsoll(&["start", "--objective", "Do the plan."]).env("CLAUDE_CODE_SESSION_ID", "s1").run();
+    let shown = &start.stderr;
+    assert!(start.code == Some(1) && shown.contains("nothing was started"), "{start:?}");
     for file in [".claude/ralph-state.json", "PROMPT.md"] {
         assert!(!world.exists(file), "{file} is prepared for nobody");
     }

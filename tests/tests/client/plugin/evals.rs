@@ -30,20 +30,19 @@ fn use_the_plugin(request: &Request) -> Step {
     if !has_plugin {
         return Step::text("There is nothing here that does that.");
     }
-    let (command, call) = if text.contains("I have to stop for today") {
-        (
-            "handoff",
-            "plimsoll checkpoint --summary 'load is load_config' --progress 'half' --next 'src/lib.rs'",
-        )
-    } else {
-        ("ralph", "plimsoll start --objective 'All dates in src/ are ISO 8601'")
-    };
+    let is_handoff = text.contains("I have to stop for today");
+    let named =
+        text.find("plimsoll run --objective").map(|at| text[at..].split('`').next().unwrap_or_default());
     match (request.answers(), printed) {
         (0, _) => {
+            let command = if is_handoff { "handoff" } else { "ralph" };
             let skill = json!({"skill": format!("plimsoll:{command}"), "args": ""});
             Step::default().tool("Skill", skill)
         }
-        (1, _) => Step::bash(call),
+        (1, _) if is_handoff => Step::bash(
+            "plimsoll checkpoint --summary 'load is load_config' --progress 'half' --next 'src/lib.rs'",
+        ),
+        (1, _) => Step::text(named.unwrap_or_default()),
         (_, printed) => Step::text(printed.unwrap_or_default()),
     }
 }
