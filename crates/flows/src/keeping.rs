@@ -43,7 +43,7 @@ pub fn look(project: &Project) -> Result<Records, StoreError> {
     let needs = Needs { project, runs: open_runs(project)?, unread: waiting_names(project) };
     let (mut kept, mut open) = (Vec::new(), BTreeSet::new());
     for id in records::sessions(project) {
-        let record = sessions::load(project, &id);
+        let record = load_record(project, &id);
         let held = records::of_session(project, &id);
         let needed = needs.of_session(&record, held.age);
         if needed.is_some() {
@@ -160,7 +160,7 @@ pub fn pack_closed(project: &Project, records: &Records, limits: PackingLimits) 
             break;
         }
         // Not under the session's lock, for which a hook waits: a session that comes back meanwhile unpacks its log.
-        if is_open(&sessions::load(project, log.session_id()), Some(DAY)) {
+        if is_open(&load_record(project, log.session_id()), Some(DAY)) {
             continue;
         }
         match log.pack(TIMEOUT) {
@@ -188,17 +188,29 @@ fn remove_session(project: &Project, id: &SessionId) -> Result<bool, StoreError>
         Err(StoreError::Busy { .. }) => return Ok(false),
         lock => lock?,
     };
-    if is_open(&sessions::load(project, id), Some(DAY)) {
+    if is_open(&load_record(project, id), Some(DAY)) {
         return Ok(false);
     }
     // Nor while its turns are written.
-    let log = match TurnLog::of(project, id).map(|log| log.hold(TIMEOUT)).transpose() {
+    let logs =
+        TurnLog::all_of(project, id).iter().map(|log| log.hold(TIMEOUT)).collect::<Result<Vec<_>, _>>();
+    let logs = match logs {
         Err(StoreError::Busy { .. }) => return Ok(false),
-        log => log?,
+        logs => logs?,
     };
     let removed = records::remove_session(project, id);
-    drop((lock, log));
+    drop((lock, logs));
     removed.map(|()| true)
+}
+
+/// The record of a session, also of one that has its record where they were before the project had files of ours in it.
+fn load_record(project: &Project, id: &SessionId) -> SessionRecord {
+    let has_record = |place: &Project| place.session(id).is_some_and(|path| disk::exists(&path));
+    if has_record(project) {
+        return sessions::load(project, id);
+    }
+    let earlier = project.earlier().filter(has_record);
+    sessions::load(earlier.as_ref().unwrap_or(project), id)
 }
 
 struct Needs<'a> {

@@ -21,7 +21,7 @@ pub fn newer(project: &Project) -> Vec<PathBuf> {
         |path: &PathBuf| disk::read(path).ok().flatten().is_some_and(|text| format::newer(&text).is_some());
     let mut found: Vec<PathBuf> = documents.filter(is_newer).collect();
     // One that is compressed would have to be read whole; its next writer finds out.
-    let logs = TurnLog::all(project).into_iter().filter(|log| !log.is_packed());
+    let logs = TurnLog::all_copies(project).into_iter().filter(|log| !log.is_packed());
     let logs = logs.chain([memory::log(project)]);
     found.extend(logs.filter(ends_newer).map(|log| log.path()));
     found

@@ -184,8 +184,17 @@ impl Project {
 
     /// Where handoffs may be: the present folder, then the one of before the project had files of ours in it.
     pub fn handoff_folders(&self) -> Vec<PathBuf> {
-        let earlier = self.earlier().map(|earlier| earlier.handoffs());
-        std::iter::once(self.handoffs()).chain(earlier).collect()
+        self.with_earlier().iter().map(Project::handoffs).collect()
+    }
+
+    /// The project, then the same with its files where they were before it had any of ours in it, if they are still there.
+    pub fn with_earlier(&self) -> Vec<Project> {
+        std::iter::once(self.clone()).chain(self.earlier()).collect()
+    }
+
+    /// True if our files are in the project itself, where an agent in Claude Code's sandbox can write them.
+    pub fn is_inside(&self) -> bool {
+        self.is_inside
     }
 
     /// Returns the path of the handoff that a record or a state names; `None` for any other file. An agent in Claude Code's sandbox can

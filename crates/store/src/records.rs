@@ -20,18 +20,21 @@ const DEEPEST: u32 = 6;
 /// Caches are not ours; a command that nests deeper keeps the rest.
 const DEEPEST_OF_CACHE: u32 = 64;
 
-/// The sessions that have a record or a turn log.
+/// The sessions that have a record or a turn log, also those from before the project had files of ours in it.
 pub fn sessions(project: &Project) -> Vec<SessionId> {
     let of = |folder: PathBuf, ending: &'static str| {
         let names = disk::names(&folder).into_iter();
         names.filter_map(move |name| Some(name.strip_suffix(ending)?.to_owned()))
     };
-    let records = of(project.own().join("sessions"), ".json").filter(|id| !id.ends_with(".status"));
-    // Also what a removal has left that was killed on its way: the blobs go last.
-    let logs = [".jsonl", ".jsonl.zst", ".head", ".torn", ".blobs"]
-        .into_iter()
-        .flat_map(|ending| of(project.turns(), ending));
-    let all: BTreeSet<String> = records.chain(logs).collect();
+    let mut all: BTreeSet<String> = BTreeSet::new();
+    for place in project.with_earlier() {
+        let records = of(place.own().join("sessions"), ".json").filter(|id| !id.ends_with(".status"));
+        // Also what a removal has left that was killed on its way: the blobs go last.
+        let logs = [".jsonl", ".jsonl.zst", ".head", ".torn", ".blobs"]
+            .into_iter()
+            .flat_map(|ending| of(place.turns(), ending));
+        all.extend(records.chain(logs));
+    }
     all.into_iter().filter(|id| layout::is_plain(id)).map(SessionId::from).collect()
 }
 
@@ -77,9 +80,9 @@ pub fn of_run(project: &Project, id: &RunId) -> Held {
     held(&[output, cached(project, id)].concat())
 }
 
-/// What all our files of a project take.
+/// What all our files of a project take, also those from before it had any of ours in it.
 pub fn bytes(project: &Project) -> u64 {
-    let own = below(project.own(), DEEPEST);
+    let own = project.with_earlier().iter().flat_map(|place| below(place.own(), DEEPEST)).collect::<Vec<_>>();
     let handoffs = project.handoffs();
     let apart = if handoffs.starts_with(project.own()) { Vec::new() } else { below(&handoffs, 1) };
     let cached = ledger::runs_with_cache(project).into_iter().flat_map(|id| cached(project, &id));
@@ -122,12 +125,14 @@ fn copy_file(from: &Path, to: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Removes a session. The record first: by it a later `turns sync` would read the transcript once more. The caller holds the
-/// session's lock, whose file stays.
+/// Removes a session, in both folders of the project's files. The records first: by them a later `turns sync` would read the
+/// transcript once more. The caller holds the session's lock, whose file stays.
 pub fn remove_session(project: &Project, id: &SessionId) -> Result<(), StoreError> {
     let files = files_of(project, id);
     files.iter().try_for_each(|path| disk::remove(path))?;
-    disk::remove_empty_folder(&project.turns().join(format!("{id}.blobs")));
+    for place in project.with_earlier() {
+        disk::remove_empty_folder(&place.turns().join(format!("{id}.blobs")));
+    }
     Ok(())
 }
 
@@ -151,24 +156,37 @@ pub fn remove_run(project: &Project, id: &RunId) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The files of one session, its record first; its locks stay, as every lock of ours.
+/// The files of one session in both folders of the project's files, its records first; its locks stay, as every lock of ours.
 fn files_of(project: &Project, id: &SessionId) -> Vec<PathBuf> {
+    let places = project.with_earlier();
+    let records = places.iter().flat_map(|place| record_files(place, id));
+    let logs = places.iter().flat_map(|place| log_files(place, id));
+    records.chain(logs).collect()
+}
+
+/// The files that begin with the name of a session, and are no locks.
+fn files_named(folder: &Path, id: &SessionId) -> Vec<PathBuf> {
     let begins = format!("{id}.");
-    let of = |folder: &Path| -> Vec<PathBuf> {
-        let names = disk::names(folder).into_iter();
-        let ours = names.filter(|name| name.starts_with(&begins) && !name.ends_with(".lock"));
-        ours.map(|name| folder.join(name)).collect()
-    };
-    let mut files = of(&project.own().join("sessions"));
+    let names = disk::names(folder).into_iter();
+    let ours = names.filter(|name| name.starts_with(&begins) && !name.ends_with(".lock"));
+    ours.map(|name| folder.join(name)).collect()
+}
+
+fn record_files(place: &Project, id: &SessionId) -> Vec<PathBuf> {
+    let mut files = files_named(&place.own().join("sessions"), id);
     // `one.two` is another session's name, and its files begin with `one.` too.
     files.retain(|path| is_of(path, id, &[".json", ".status.json"]) || is_aside(path, id));
-    let turns = of(&project.turns());
+    files
+}
+
+fn log_files(place: &Project, id: &SessionId) -> Vec<PathBuf> {
+    let folder = place.turns();
     // What an erasure or a packing that was killed has left.
-    files.extend(TurnLog::of(project, id).map(|log| log.drafts()).unwrap_or_default());
-    let is_of_log = |path: &Path| is_of(path, id, &[".jsonl", ".jsonl.zst", ".head", ".torn"]);
-    let logs = turns.iter().filter(|path| is_of_log(path) || is_aside(path, id));
-    files.extend(logs.cloned());
-    files.extend(below(&project.turns().join(format!("{id}.blobs")), 1));
+    let mut files = TurnLog::in_folder_of(place, id).map(|log| log.drafts()).unwrap_or_default();
+    let is_of_log =
+        |path: &PathBuf| is_of(path, id, &[".jsonl", ".jsonl.zst", ".head", ".torn"]) || is_aside(path, id);
+    files.extend(files_named(&folder, id).into_iter().filter(is_of_log));
+    files.extend(below(&folder.join(format!("{id}.blobs")), 1));
     files
 }
 

@@ -29,6 +29,7 @@ pub use writer::Writer;
 
 use crate::layout::{below, is_plain};
 use crate::{Durability, Project, StoreError, disk, door, lock};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -43,10 +44,36 @@ pub struct TurnLog {
 
 impl TurnLog {
     /// The log of a session; none for an id that is no plain name.
+    ///
+    /// A log stays in the folder in which it was begun, also after the project's other files have moved. A second log would be
+    /// read from the transcript's beginning, and would have again what was erased from the first one.
     pub fn of(project: &Project, session_id: &SessionId) -> Option<TurnLog> {
+        let log = TurnLog::in_folder_of(project, session_id)?;
+        if !project.is_inside() || log.is_begun() {
+            return Some(log);
+        }
+        let earlier = project.earlier().and_then(|earlier| TurnLog::in_folder_of(&earlier, session_id));
+        Some(earlier.filter(TurnLog::is_begun).unwrap_or(log))
+    }
+
+    /// The logs of a session that have been begun. There are two if an earlier version began another one after the project's files
+    /// had moved.
+    pub fn all_of(project: &Project, session_id: &SessionId) -> Vec<TurnLog> {
+        let places = project.with_earlier();
+        let logs = places.iter().filter_map(|place| TurnLog::in_folder_of(place, session_id));
+        logs.filter(TurnLog::is_begun).collect()
+    }
+
+    /// The log in the turn folder of a project, whether or not it has been begun there.
+    pub(crate) fn in_folder_of(project: &Project, session_id: &SessionId) -> Option<TurnLog> {
         let log =
             || TurnLog { folder: project.turns(), session_id: session_id.to_owned(), may_be_packed: true };
         is_plain(session_id).then(log)
+    }
+
+    /// True if somebody has written here. The lock comes before all else, and is never removed; a copied log has none.
+    fn is_begun(&self) -> bool {
+        disk::exists(&self.file("lock")) || self.exists()
     }
 
     /// A log of another kind, such as the working memory's, under a name of ours.
@@ -55,22 +82,30 @@ impl TurnLog {
     }
 
     /// The logs of all sessions, the one that was written last at the end. Also those from before the project had
-    /// files of ours in it; of a session that continued since, the newer log has everything.
+    /// files of ours in it; of a session that has a log in both folders, the one in the project has everything.
     pub fn all(project: &Project) -> Vec<TurnLog> {
-        let mut all = TurnLog::in_folder_of(project);
-        let earlier = project.earlier().map(|earlier| TurnLog::in_folder_of(&earlier)).unwrap_or_default();
-        let is_known = |log: &TurnLog| all.iter().any(|known| known.session_id == log.session_id);
-        let earlier: Vec<TurnLog> = earlier.into_iter().filter(|log| !is_known(log)).collect();
-        all.extend(earlier);
+        let mut logs = TurnLog::all_copies(project);
+        let folder = project.turns();
+        let in_project: BTreeSet<SessionId> =
+            logs.iter().filter(|log| log.folder == folder).map(|log| log.session_id.clone()).collect();
+        logs.retain(|log| log.folder == folder || !in_project.contains(&log.session_id));
+        logs
+    }
+
+    /// The logs of all sessions in both folders, the one that was written last at the end: also the log outside of the project of a
+    /// session that has another one in it. For those who look for what a log still holds.
+    pub fn all_copies(project: &Project) -> Vec<TurnLog> {
+        let all = project.with_earlier().iter().flat_map(TurnLog::all_in_folder_of).collect::<Vec<_>>();
         let mut logs: Vec<(Option<SystemTime>, TurnLog)> =
             all.into_iter().map(|log| (log.modified(), log)).collect();
         logs.sort_by_key(|(modified, _)| *modified);
         logs.into_iter().map(|(_, log)| log).collect()
     }
 
-    fn in_folder_of(project: &Project) -> Vec<TurnLog> {
+    fn all_in_folder_of(project: &Project) -> Vec<TurnLog> {
         let log = |name: &String| {
-            TurnLog::of(project, &SessionId::from(packed::plain_name(name).strip_suffix(".jsonl")?))
+            let session_id = packed::plain_name(name).strip_suffix(".jsonl")?;
+            TurnLog::in_folder_of(project, &SessionId::from(session_id))
         };
         let mut logs: Vec<TurnLog> = disk::names(&project.turns()).iter().filter_map(log).collect();
         // A kill while a log was compressed leaves it in both forms.

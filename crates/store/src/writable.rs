@@ -4,7 +4,7 @@
 //! The files move as a whole: from then on hooks, commands and servers, inside the sandbox or not, find the project's files in the
 //! project ([`Project::of_session`]), as after `plimsoll init --local`. Nothing in a project's folder is trusted, so what is
 //! written there completes no run and lifts no limit. Turn logs and handoffs stay where they are, and are found there
-//! ([`Project::earlier`]).
+//! ([`Project::earlier`]); a session that goes on writes into the log that it has ([`crate::TurnLog::of`]).
 
 use crate::hidden;
 use crate::{Durability, Project, StoreError, disk, volume};

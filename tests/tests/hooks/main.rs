@@ -12,6 +12,7 @@ mod hidden;
 mod item_costs;
 mod largest_step;
 mod linked;
+mod moved;
 mod noted;
 mod offer;
 mod one_process;

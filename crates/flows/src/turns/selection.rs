@@ -44,7 +44,15 @@ impl Selection {
 
     /// The logs that are meant, the one that was written last first.
     pub fn logs(&self, project: &Project) -> Result<Vec<TurnLog>, TurnsError> {
-        let mut logs = TurnLog::all(project);
+        self.select_logs(TurnLog::all(project), project)
+    }
+
+    /// The same with a second log of a session, where there is one in each folder of the project's files.
+    pub fn all_logs(&self, project: &Project) -> Result<Vec<TurnLog>, TurnsError> {
+        self.select_logs(TurnLog::all_copies(project), project)
+    }
+
+    fn select_logs(&self, mut logs: Vec<TurnLog>, project: &Project) -> Result<Vec<TurnLog>, TurnsError> {
         logs.reverse();
         let Some(beginning) = &self.session else {
             let is_recorded = !logs.is_empty();

@@ -5,7 +5,7 @@ use super::packed::{packed, plain_name};
 use super::{NewRecord, TurnLog, draft};
 use crate::limited::LimitedFile;
 use crate::{StoreError, disk, io};
-use plimsoll_domain::log_line::{LogLine, RecordKind, erased};
+use plimsoll_domain::log_line::{Header, LogLine, RecordKind, erased};
 use plimsoll_domain::turn::record::blobs_of;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -55,6 +55,32 @@ impl TurnLog {
         disk::remove(&self.torn())?;
         drop(writer);
         Ok(count)
+    }
+
+    /// The records that hold the same as these records of another log: turns of the same answer, and whatever has the same
+    /// content. What was erased is found, too: its line keeps the hash of its content.
+    pub fn records_like(&self, other: &TurnLog, seqs: &BTreeSet<u64>) -> Result<BTreeSet<u64>, StoreError> {
+        let mut wanted = Vec::new();
+        for line in other.forwards()? {
+            let line = line?;
+            let header = LogLine::parse(&line.bytes).map(|parsed| parsed.header);
+            wanted.extend(header.filter(|header| seqs.contains(&header.seq)));
+        }
+        let is_wanted = |header: &Header| {
+            wanted.iter().any(|wanted| {
+                let is_same_answer = wanted.message.is_some() && wanted.message == header.message;
+                wanted.kind == header.kind
+                    && wanted.stream == header.stream
+                    && (is_same_answer || wanted.content == header.content)
+            })
+        };
+        let mut found = BTreeSet::new();
+        for line in self.forwards()? {
+            let line = line?;
+            let header = LogLine::parse(&line.bytes).map(|parsed| parsed.header);
+            found.extend(header.filter(is_wanted).map(|header| header.seq));
+        }
+        Ok(found)
     }
 
     /// Those that are there: a later record must not be born erased, and what says that others went stays.

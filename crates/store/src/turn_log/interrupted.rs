@@ -32,7 +32,7 @@ const MAX_REQUESTS: usize = 16;
 impl ErasureRequest {
     /// Records that the erasure begins. Durable: it is known before the first byte is gone.
     pub fn begin(&self, project: &Project) -> Result<(), StoreError> {
-        let mut requests = ErasureRequest::interrupted(project);
+        let mut requests = load(project);
         requests.retain(|known| known != self);
         requests.push(self.clone());
         save(project, requests.split_off(requests.len().saturating_sub(MAX_REQUESTS)))
@@ -40,19 +40,31 @@ impl ErasureRequest {
 
     /// Records that the erasure is complete, and with it each one that it repeats.
     pub fn finish(&self, project: &Project) -> Result<(), StoreError> {
-        let mut requests = ErasureRequest::interrupted(project);
-        requests.retain(|known| !self.covers(known));
-        if requests.is_empty() { disk::remove(&path(project)) } else { save(project, requests) }
+        for place in project.with_earlier() {
+            let known = load(&place);
+            let left: Vec<ErasureRequest> =
+                known.iter().filter(|known| !self.covers(known)).cloned().collect();
+            match () {
+                () if left.is_empty() => disk::remove(&path(&place))?,
+                () if left.len() < known.len() => save(&place, left)?,
+                () => {}
+            }
+        }
+        Ok(())
     }
 
-    /// Returns the erasures that have begun and are not complete.
+    /// Returns the erasures that have begun and are not complete, also those from before the project had files of ours in it.
     pub fn interrupted(project: &Project) -> Vec<ErasureRequest> {
-        sessions::load_parsed::<UnderWay>(&path(project)).unwrap_or_default().requests
+        project.with_earlier().iter().flat_map(load).collect()
     }
 
     fn covers(&self, other: &ErasureRequest) -> bool {
         self == other || self.secrets && self.session.is_none() && other.secrets
     }
+}
+
+fn load(project: &Project) -> Vec<ErasureRequest> {
+    sessions::load_parsed::<UnderWay>(&path(project)).unwrap_or_default().requests
 }
 
 fn save(project: &Project, requests: Vec<ErasureRequest>) -> Result<(), StoreError> {

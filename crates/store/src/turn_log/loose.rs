@@ -11,12 +11,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 impl TurnLog {
-    /// The logs of all sessions, also of those of which nothing but what waits has been written yet.
+    /// The logs of all sessions in both folders, also of those of which nothing but what waits has been written yet.
     pub fn all_with_waiting(project: &Project) -> Vec<TurnLog> {
-        let mut logs = TurnLog::all(project);
-        for session_id in pending::sessions(&project.turns().join("pending")) {
-            if !logs.iter().any(|log| log.session_id == session_id.as_str()) {
-                logs.extend(TurnLog::of(project, &SessionId::from(session_id)));
+        let mut logs = TurnLog::all_copies(project);
+        for place in project.with_earlier() {
+            let folder = place.turns();
+            for session_id in pending::sessions(&folder.join("pending")) {
+                let is_it = |log: &TurnLog| log.folder == folder && log.session_id == session_id.as_str();
+                if !logs.iter().any(is_it) {
+                    logs.extend(TurnLog::in_folder_of(&place, &SessionId::from(session_id)));
+                }
             }
         }
         logs

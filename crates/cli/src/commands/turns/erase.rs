@@ -7,8 +7,8 @@ use crate::console::say;
 use clap::Args;
 use plimsoll_domain::text::counted;
 use plimsoll_flows::turns::find;
-use plimsoll_store::Project;
 use plimsoll_store::turn_log::ErasureRequest;
+use plimsoll_store::{Project, TurnLog};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -48,7 +48,7 @@ pub(super) fn erase(project: &Project, arguments: &EraseArguments) -> Result<Exi
     if arguments.secrets {
         return secret::erase(project, arguments.session.as_deref(), arguments.dry_run);
     }
-    let mut wanted: BTreeMap<String, (plimsoll_store::TurnLog, BTreeSet<u64>)> = BTreeMap::new();
+    let mut wanted: BTreeMap<String, (TurnLog, BTreeSet<u64>)> = BTreeMap::new();
     for turn in &arguments.turns {
         let (log, found) = find(project, turn, arguments.session.as_deref())?;
         let (_, seqs) =
@@ -65,6 +65,11 @@ pub(super) fn erase(project: &Project, arguments: &EraseArguments) -> Result<Exi
     request.begin(project)?;
     let mut count = 0;
     for (log, seqs) in wanted.values() {
+        // A second log of the session first: which of its records are meant, the named ones tell.
+        for copy in TurnLog::all_of(project, log.session_id()).iter().filter(|copy| copy.path() != log.path())
+        {
+            copy.erase(&copy.records_like(log, seqs)?, TIMEOUT)?;
+        }
         count += log.erase(seqs, TIMEOUT)?;
     }
     request.finish(project)?;

@@ -23,7 +23,7 @@ pub(super) struct VerifyArguments {
 pub(super) fn verify(project: &Project, arguments: &VerifyArguments) -> Result<ExitCode, TurnsError> {
     let which = Selection { session: arguments.session.clone(), ..Selection::default() };
     let mut is_whole = true;
-    for log in which.logs(project)? {
+    for log in which.all_logs(project)? {
         let report = log.verify()?;
         is_whole &= report.is_whole();
         say(words(log.session_id(), &report));
