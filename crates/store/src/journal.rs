@@ -8,6 +8,8 @@ use std::path::Path;
 /// Adds a line, stamped with the time.
 pub fn note(project: &Project, entry: JournalEntry) -> Result<(), StoreError> {
     let entry = JournalEntry { at: clock::fine_stamp(clock::now()), ..entry };
+    // No lock is waited for here, but a hook that is long at work looked up its project long ago.
+    project.follow_move();
     disk::append_line(&project.journal(), &entry.to_line())
 }
 

@@ -10,6 +10,7 @@ pub use upwards::PassedOver;
 
 use crate::{StoreError, disk, door, environment, volume};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use upwards::Upwards;
 
 /// A project and where its files lie: in the project itself, or, where nobody has asked for that, in a folder of
@@ -18,8 +19,11 @@ use upwards::Upwards;
 pub struct Project {
     root: PathBuf,
     state: PathBuf,
+    /// Where its files were when it was looked up.
     own: PathBuf,
     is_inside: bool,
+    /// Set once its files were found to have moved into the project since. `None` for a project whose files do not move.
+    moved_to: Option<OnceLock<PathBuf>>,
     /// The folder of its runs' records, where it is not the user's.
     runs: Option<PathBuf>,
 }
@@ -96,7 +100,23 @@ impl Project {
             return Ok(project);
         }
         let own = outside::folder(root).ok_or_else(|| StoreError::NoHome { project: root.to_owned() })?;
-        Ok(Project { own, is_inside: false, ..project })
+        Ok(Project { own, is_inside: false, moved_to: Some(OnceLock::new()), ..project })
+    }
+
+    /// Looks whether the files have moved into the project since it was looked up: a command in Claude Code's sandbox moves them. From
+    /// then on every path of this project is the new one.
+    pub(crate) fn follow_move(&self) {
+        if let Some(moved_to) = self.moved_to.as_ref().filter(|moved_to| moved_to.get().is_none()) {
+            let inside = own_folder_in(&self.root);
+            if disk::exists(&inside) {
+                // Another thread may have found it at the same moment, and then has set the same.
+                let _ = moved_to.set(inside);
+            }
+        }
+    }
+
+    fn moved_to(&self) -> Option<&Path> {
+        self.moved_to.as_ref().and_then(OnceLock::get).map(PathBuf::as_path)
     }
 
     /// The project at a folder, with our files in it: a run's, or one that is about to have a run.
@@ -106,8 +126,8 @@ impl Project {
             Some(file) => root.join(file),
             None => below(root, &["/.claude/ralph-state.json"]),
         };
-        let own = below(root, &["/.claude/plimsoll"]);
-        Project { root: root.to_owned(), state, own, is_inside: true, runs: None }
+        let own = own_folder_in(root);
+        Project { root: root.to_owned(), state, own, is_inside: true, moved_to: None, runs: None }
     }
 
     /// The same with the records of its runs in another folder.
@@ -118,7 +138,7 @@ impl Project {
     /// The same project with its files in a folder outside of it.
     #[cfg(test)]
     pub(crate) fn with_own_folder(self, own: &Path) -> Project {
-        Project { own: own.to_owned(), is_inside: false, ..self }
+        Project { own: own.to_owned(), is_inside: false, moved_to: Some(OnceLock::new()), ..self }
     }
 
     /// Where the user's runs have their records and ledgers; none without a home.
@@ -134,20 +154,20 @@ impl Project {
 
     /// Where sessions kept their files before the project had any of ours in it; none if they never did.
     pub fn earlier(&self) -> Option<Project> {
-        self.outside().filter(|outside| disk::exists(&outside.own))
+        self.outside().filter(|outside| disk::exists(outside.own()))
     }
 
     /// The same project with its sessions' files among the user's state; none if they are there already, or without a home.
     pub fn outside(&self) -> Option<Project> {
-        let own = if self.is_inside { outside::folder(&self.root) } else { None };
-        Some(Project { own: own?, is_inside: false, ..self.clone() })
+        let own = if self.is_inside() { outside::folder(&self.root) } else { None };
+        Some(Project { own: own?, is_inside: false, moved_to: None, ..self.clone() })
     }
 
     /// True if our files belong into the project and the system refuses to write there.
     pub fn is_read_only(&self) -> bool {
-        let places = [self.own.as_path(), &below(&self.root, &["/.claude"]), &self.root];
+        let places = [self.own(), &below(&self.root, &["/.claude"]), &self.root];
         let nearest = places.into_iter().find(|place| disk::exists(place));
-        self.is_inside && nearest.is_some_and(volume::is_read_only)
+        self.is_inside() && nearest.is_some_and(volume::is_read_only)
     }
 
     /// The project at a folder, if it has the record of this session, in it or among the user's state.
@@ -175,10 +195,10 @@ impl Project {
 
     /// Where handoffs are: `.claude/handoffs`, or beside the rest of ours.
     pub fn handoffs(&self) -> PathBuf {
-        if self.is_inside {
+        if self.is_inside() {
             below(&self.root, &["/.claude/handoffs"])
         } else {
-            below(&self.own, &["/handoffs"])
+            below(self.own(), &["/handoffs"])
         }
     }
 
@@ -194,7 +214,7 @@ impl Project {
 
     /// True if our files are in the project itself, where an agent in Claude Code's sandbox can write them.
     pub fn is_inside(&self) -> bool {
-        self.is_inside
+        self.is_inside || self.moved_to().is_some()
     }
 
     /// Returns the path of the handoff that a record or a state names; `None` for any other file. An agent in Claude Code's sandbox can
@@ -210,7 +230,7 @@ impl Project {
 
     /// The folder of our own files: `.claude/plimsoll`, or the project's among the user's state.
     pub fn own(&self) -> &Path {
-        &self.own
+        self.moved_to().unwrap_or(&self.own)
     }
 
     /// The settings of the project.
@@ -220,48 +240,48 @@ impl Project {
 
     /// The journal.
     pub fn journal(&self) -> PathBuf {
-        below(&self.own, &["/journal.jsonl"])
+        below(self.own(), &["/journal.jsonl"])
     }
 
     /// The last faults of our own hooks.
     pub fn faults(&self) -> PathBuf {
-        below(&self.own, &["/faults.jsonl"])
+        below(self.own(), &["/faults.jsonl"])
     }
 
     /// The working memory.
     pub fn memory(&self) -> PathBuf {
-        below(&self.own, &["/memory"])
+        below(self.own(), &["/memory"])
     }
 
     /// The turn logs.
     pub fn turns(&self) -> PathBuf {
-        below(&self.own, &["/turns"])
+        below(self.own(), &["/turns"])
     }
 
     /// Windows learned from the client.
     pub fn windows(&self) -> PathBuf {
-        below(&self.own, &["/windows.json"])
+        below(self.own(), &["/windows.json"])
     }
 
     /// The record of one session; none for an id that is no plain name.
     pub fn session(&self, session_id: &SessionId) -> Option<PathBuf> {
-        is_plain(session_id).then(|| below(&self.own, &[SESSIONS, session_id, ".json"]))
+        is_plain(session_id).then(|| below(self.own(), &[SESSIONS, session_id, ".json"]))
     }
 
     /// What the status line published about one session.
     pub fn status_record(&self, session_id: &SessionId) -> Option<PathBuf> {
-        is_plain(session_id).then(|| below(&self.own, &[SESSIONS, session_id, ".status.json"]))
+        is_plain(session_id).then(|| below(self.own(), &[SESSIONS, session_id, ".status.json"]))
     }
 
     /// What of the working memory one session has been shown.
     pub(crate) fn seen(&self, session_id: &SessionId) -> Option<PathBuf> {
-        is_plain(session_id).then(|| below(&self.own, &["/memory/seen/", session_id, ".json"]))
+        is_plain(session_id).then(|| below(self.own(), &["/memory/seen/", session_id, ".json"]))
     }
 
     /// The captured output of a run.
     pub fn run_folder(&self, run_id: &RunId) -> PathBuf {
         let name = if is_plain(run_id) { run_id } else { "unnamed" };
-        self.own.join("runs").join(name)
+        self.own().join("runs").join(name)
     }
 
     /// The lock that the one `plimsoll run` of this project holds. It is outside the project: an agent may
@@ -280,14 +300,14 @@ impl Project {
 
     /// What each session did, a paragraph each: among our files, so that it does not dirty the working tree.
     pub fn progress(&self) -> PathBuf {
-        below(&self.own, &["/progress.txt"])
+        below(self.own(), &["/progress.txt"])
     }
 
     /// Where copies of what an agent's `git clean -fdx` would take away are kept: inside the git folder, or
     /// beside our other files where there is none. Several projects of one repository have each their own.
     pub fn copies(&self) -> PathBuf {
-        let repository = if self.is_inside { repository(&self.root) } else { None };
-        let Some((tree, git)) = repository else { return self.own.join("copies") };
+        let repository = if self.is_inside() { repository(&self.root) } else { None };
+        let Some((tree, git)) = repository else { return self.own().join("copies") };
         match self.root.strip_prefix(tree) {
             Ok(below) if below != Path::new("") => git.join("plimsoll/below").join(below),
             _ => git.join("plimsoll"),
@@ -348,6 +368,11 @@ fn git_folder_at(dot_git: &Path) -> Option<PathBuf> {
 fn is_git_folder(folder: &Path) -> bool {
     let has = |name: &str| disk::exists(&folder.join(name));
     has("HEAD") && (has("commondir") || has("objects") && has("refs"))
+}
+
+/// The folder of our files in a project itself.
+fn own_folder_in(root: &Path) -> PathBuf {
+    below(root, &["/.claude/plimsoll"])
 }
 
 /// A path made in one piece: joining part by part copies it each time, and every hook makes a dozen.

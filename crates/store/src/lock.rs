@@ -46,6 +46,31 @@ pub fn acquire(path: &Path, timeout: Duration) -> Result<Lock, StoreError> {
     }
 }
 
+/// Takes a lock on files of a project, where they are by then: a command in Claude Code's sandbox may move them into the project while
+/// this one waits, and nobody would read what were still written to the old place.
+pub(crate) fn acquire_in(
+    project: &Project,
+    take: impl Fn(&Project) -> Result<Lock, StoreError>,
+) -> Result<Lock, StoreError> {
+    loop {
+        let before = project.own().to_owned();
+        let lock = take(project)?;
+        project.follow_move();
+        if project.own() == before {
+            return Ok(lock);
+        }
+    }
+}
+
+/// Takes a lock whose file can only be read, waiting at most this long. None if there is no such file, or its file system locks
+/// none that is not open for writing: NFS.
+pub(crate) fn acquire_unwritable(path: &Path, timeout: Duration) -> Result<Option<Lock>, StoreError> {
+    match disk::open_sized(path)? {
+        Some((file, _)) => acquire_opened(file, path, timeout),
+        None => Ok(None),
+    }
+}
+
 /// True while it is held.
 pub fn is_held(path: &Path) -> bool {
     // `acquire` makes a file that is missing: asking must leave nothing behind.
@@ -79,7 +104,14 @@ pub fn run_holder(project: &Project) -> Option<u32> {
 
 /// Locks a folder. None if its file system locks none: NFS asks for a file that is open for writing.
 fn acquire_folder(path: &Path, timeout: Duration) -> Result<Option<Lock>, StoreError> {
-    let Ok(file) = open_anew(path) else { return Ok(None) };
+    match open_anew(path) {
+        Ok(file) => acquire_opened(file, path, timeout),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Locks what has been opened for reading. None if its file system does not allow that.
+fn acquire_opened(file: File, path: &Path, timeout: Duration) -> Result<Option<Lock>, StoreError> {
     let started = Instant::now();
     loop {
         match FileExt::try_lock_exclusive(&file) {

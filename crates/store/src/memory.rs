@@ -16,7 +16,7 @@ pub use seen::{Pushed, Seen, SeenRevision, Told, is_as_told, pusher, seen, sweep
 pub use standing::Standing;
 
 use crate::turn_log::{Head, NewRecord, RawLine, Writer};
-use crate::{Project, StoreError, TurnLog};
+use crate::{Project, StoreError, TurnLog, lock};
 use plimsoll_domain::log_line::{LogLine, RecordKind};
 use plimsoll_domain::memory::{Memory, Op, Refusal, Report};
 use plimsoll_domain::turn::record::decode_fields;
@@ -162,7 +162,8 @@ pub struct Held<'a> {
 /// Takes the memory; waits for it no longer than that.
 pub fn hold(project: &Project, timeout: Duration) -> Result<Held<'_>, StoreError> {
     bring_back(project)?;
-    let writer = log(project).write(timeout)?;
+    let lock = lock::acquire_in(project, |project| log(project).hold(timeout))?;
+    let writer = log(project).write_under(lock)?;
     let memory = as_of(project, Some(writer.head()), steps::count(project))?;
     Ok(Held { project, writer, memory, entries: Vec::new(), answered: None })
 }

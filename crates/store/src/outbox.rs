@@ -4,6 +4,7 @@
 //! Notes are added by hooks under a lock that is held for one append. Who delivers holds another one, as long as it
 //! takes, and rewrites nothing that a hook writes.
 
+use crate::layout::is_plain;
 use crate::lock::{self, Lock};
 use crate::{Durability, Project, StoreError, disk, sessions};
 use plimsoll_domain::RunId;
@@ -23,8 +24,12 @@ pub fn folder(project: &Project) -> PathBuf {
 
 /// Adds a note. Where the lock is not available it is added all the same: one line is one write.
 pub fn add(project: &Project, note: &Note) -> Result<(), StoreError> {
+    if !is_plain(&note.run_id) {
+        return Ok(());
+    }
+    let _lock =
+        lock::acquire_in(project, |project| lock::acquire(&folder(project).join("notes.lock"), TIMEOUT));
     let Some(path) = file(project, &note.run_id, NOTES) else { return Ok(()) };
-    let _lock = lock::acquire(&folder(project).join("notes.lock"), TIMEOUT);
     disk::append_line(&path, &json(note))
 }
 
@@ -84,7 +89,7 @@ pub fn save_wait(project: &Project, wait: Option<&Wait>) -> Result<(), StoreErro
 
 /// Only one delivers at a time: two would overwrite each other's words.
 pub fn lock_delivery(project: &Project, timeout: Duration) -> Result<Lock, StoreError> {
-    lock::acquire(&folder(project).join("delivery.lock"), timeout)
+    lock::acquire_in(project, |project| lock::acquire(&folder(project).join("delivery.lock"), timeout))
 }
 
 fn wait_file(project: &Project) -> PathBuf {
@@ -94,7 +99,7 @@ fn wait_file(project: &Project) -> PathBuf {
 /// The file of a run; none for an id that is no plain name.
 fn file(project: &Project, run_id: &RunId, ending: &str) -> Option<PathBuf> {
     // The id comes from files that an agent can write: `../x` must name nothing.
-    crate::layout::is_plain(run_id).then(|| folder(project).join(format!("{run_id}{ending}")))
+    is_plain(run_id).then(|| folder(project).join(format!("{run_id}{ending}")))
 }
 
 fn json(value: &impl Serialize) -> String {

@@ -1,5 +1,6 @@
 //! The records of sessions.
 
+use crate::layout::is_plain;
 use crate::lock::{self, Lock};
 use crate::{Durability, Project, StoreError, clock, disk};
 use plimsoll_domain::record::{ClientSettings, StatusRecord};
@@ -64,14 +65,17 @@ pub fn load_for_status_line(project: &Project, session_id: &SessionId) -> Sessio
     }
 }
 
-/// Takes the session's lock.
+/// Takes the session's lock; none for an id that has no record.
 pub fn lock(
     project: &Project,
     session_id: &SessionId,
     timeout: Duration,
 ) -> Result<Option<Lock>, StoreError> {
-    let Some(path) = project.session(session_id) else { return Ok(None) };
-    lock::acquire(&path.with_extension("lock"), timeout).map(Some)
+    if !is_plain(session_id) {
+        return Ok(None);
+    }
+    let path = |project: &Project| project.session(session_id).unwrap_or_default().with_extension("lock");
+    lock::acquire_in(project, |project| lock::acquire(&path(project), timeout)).map(Some)
 }
 
 /// Writes the record. The caller holds the session's lock.

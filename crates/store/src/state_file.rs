@@ -265,7 +265,7 @@ fn change_loaded<T>(
 
 /// Takes the state's lock.
 pub fn lock(project: &Project, timeout: Duration) -> Result<Lock, StoreError> {
-    lock::acquire(&project.state_lock(), timeout)
+    lock::acquire_in(project, |project| lock::acquire(&project.state_lock(), timeout))
 }
 
 /// Writes the state of a new run; the caller holds the lock and has looked at the old one. What others keep

@@ -73,7 +73,7 @@ impl TurnLog {
 
     /// True if somebody has written here. The lock comes before all else, and is never removed; a copied log has none.
     fn is_begun(&self) -> bool {
-        disk::exists(&self.file("lock")) || self.exists()
+        disk::exists(&self.lock_path()) || self.exists()
     }
 
     /// A log of another kind, such as the working memory's, under a name of ours.
@@ -173,7 +173,17 @@ impl TurnLog {
 
     /// Takes the lock, repairs the end, merges what waits. Everything that is added comes after it.
     pub fn write(&self, timeout: Duration) -> Result<Writer, StoreError> {
-        Writer::open(self.clone(), self.hold(timeout)?, None, Durability::Durable)
+        self.write_under(self.hold(timeout)?)
+    }
+
+    /// The same under the log's lock, which somebody has taken already.
+    pub(crate) fn write_under(&self, lock: lock::Lock) -> Result<Writer, StoreError> {
+        Writer::open(self.clone(), lock, None, Durability::Durable)
+    }
+
+    /// The file of the lock.
+    pub(crate) fn lock_path(&self) -> PathBuf {
+        self.file("lock")
     }
 
     /// The same for one who does not wait for the disk: until [`TurnLog::make_durable`] or a durable writer a power cut may take
@@ -197,7 +207,7 @@ impl TurnLog {
     /// Takes the lock and nothing else: nobody writes while it is held.
     pub fn hold(&self, timeout: Duration) -> Result<lock::Lock, StoreError> {
         self.refuse_links()?;
-        lock::acquire(&self.file("lock"), timeout)
+        lock::acquire(&self.lock_path(), timeout)
     }
 
     /// Nothing is written through a link to a file that is not ours. A repository may hold some: in a project each file is opened

@@ -7,9 +7,10 @@
 //! ([`Project::earlier`]); a session that goes on writes into the log that it has ([`crate::TurnLog::of`]).
 
 use crate::hidden;
-use crate::{Durability, Project, StoreError, disk, volume};
+use crate::{Durability, Project, StoreError, disk, lock, memory, volume};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
+use std::time::Duration;
 
 /// A project whose files can be written.
 #[derive(Debug)]
@@ -38,8 +39,19 @@ fn can_write_below(folder: &Path) -> bool {
     folder.ancestors().find_map(volume::rights).is_some_and(|rights| rights.writable)
 }
 
-/// Copies the files into a folder beside, which then becomes the project's: a kill before that leaves the project as it was.
+/// A writer of the memory takes milliseconds.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Copies the files while nobody writes the memory: a change behind the copy would be lost. Whoever waits for the memory meanwhile
+/// then finds it in the project ([`lock::acquire_in`]). Where the lock is not available, as on NFS, the files move
+/// all the same.
 fn copy_into_project(from: &Project, to: &Project) -> Result<(), StoreError> {
+    let _memory = lock::acquire_unwritable(&memory::log(from).lock_path(), TIMEOUT)?;
+    copy_under_lock(from, to)
+}
+
+/// Copies the files into a folder beside, which then becomes the project's: a kill before that leaves the project as it was.
+fn copy_under_lock(from: &Project, to: &Project) -> Result<(), StoreError> {
     // Nobody can have prepared a folder of this name: in the sandbox the numbers of processes begin at 2.
     let draft = to.handoffs().join(format!(".moving-{:016x}", RandomState::new().hash_one(0)));
     let moved = copy_into_draft(from, &draft).and_then(|()| disk::rename(&draft, to.own()));
@@ -58,7 +70,7 @@ fn copy_into_draft(from: &Project, draft: &Path) -> Result<(), StoreError> {
     disk::sync_volume(draft)
 }
 
-/// Copies a file, or a folder with what is in it, without locks: those are held on the files themselves.
+/// Copies a file, or a folder with what is in it, without the files of locks: those are held on the files themselves.
 fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
     if disk::is_folder_itself(from) {
         let names = disk::names(from).into_iter().filter(|name| !name.ends_with(".lock"));
@@ -83,6 +95,8 @@ fn remove(path: &Path) -> Result<(), StoreError> {
 #[expect(clippy::disallowed_types, reason = "a test makes a file that is too large to be read")]
 mod tests {
     use super::*;
+    use crate::sessions;
+    use plimsoll_domain::memory::Op;
 
     /// Makes a project below a folder, and returns it with its files outside and inside of it.
     fn make_project(folder: &Path) -> (Project, Project) {
@@ -112,6 +126,59 @@ mod tests {
         // A second command that was as early finds them there, and leaves no draft either.
         copy_into_project(&outside, &inside).unwrap();
         assert_eq!(disk::names(&inside.handoffs()), [hidden::FILE]);
+    }
+
+    fn note(name: &str) -> [Op; 1] {
+        [Op::HeapAlloc { name: name.into(), content: "x".into(), description: String::new() }]
+    }
+
+    fn heap(project: &Project) -> Vec<String> {
+        memory::load(project).unwrap().heap.iter().map(|chunk| chunk.name.clone()).collect()
+    }
+
+    /// Long enough for another thread to come to the lock that it waits for.
+    const A_WHILE: Duration = Duration::from_millis(200);
+
+    #[test]
+    fn a_writer_that_waits_for_a_lock_while_the_files_move_writes_into_the_project() {
+        let folder = tempfile::tempdir().unwrap();
+        let (outside, inside) = make_project(folder.path());
+        memory::change(&outside, "x", &note("before")).unwrap();
+        sessions::update(&outside, &"s1".into(), TIMEOUT, |record| record.compactions = 1).unwrap();
+        let memory_lock = lock::acquire(&memory::log(&outside).lock_path(), TIMEOUT).unwrap();
+        let session_lock = sessions::lock(&outside, &"s1".into(), TIMEOUT).unwrap();
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| memory::change(&outside, "x", &note("waited")));
+            let (session_id, other) = ("s1".into(), outside.clone());
+            let session = scope.spawn(move || {
+                sessions::update(&other, &session_id, TIMEOUT, |record| record.compactions += 1)
+            });
+            std::thread::sleep(A_WHILE);
+            copy_under_lock(&outside, &inside).unwrap();
+            drop((memory_lock, session_lock));
+            writer.join().unwrap().unwrap();
+            session.join().unwrap().unwrap();
+        });
+        assert_eq!(heap(&inside), ["before", "waited"]);
+        assert_eq!(sessions::load(&inside, &"s1".into()).compactions, 2);
+        assert_eq!(outside.own(), inside.own(), "whoever looked it up before follows");
+    }
+
+    #[test]
+    fn files_move_only_once_the_memory_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let (outside, inside) = make_project(folder.path());
+        memory::change(&outside, "x", &note("before")).unwrap();
+        let mut held = memory::hold(&outside, TIMEOUT).unwrap();
+        std::thread::scope(|scope| {
+            let mover = scope.spawn(|| copy_into_project(&outside, &inside));
+            std::thread::sleep(A_WHILE);
+            assert!(!disk::exists(inside.own()));
+            held.change("x", &note("during")[0]).unwrap();
+            held.close().unwrap();
+            mover.join().unwrap().unwrap();
+        });
+        assert_eq!(heap(&inside), ["before", "during"]);
     }
 
     #[test]
