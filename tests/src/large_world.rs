@@ -79,7 +79,7 @@ impl LargeWorld {
         let text = fs::read_to_string(&self.transcript).expect("the transcript");
         // Another message each time, and none that the log has.
         let number = 1_000_000 + text.len() as u64;
-        write(&self.transcript, &(text + &turn(number, self.moment(30), result)));
+        write(&self.transcript, &(text + &self.turn(number, self.moment(30), result)));
         call_of(number)
     }
 
@@ -190,8 +190,9 @@ impl LargeWorld {
 
     /// A log of that many turns, of which the transcript has the last ten.
     fn put_turns(&self, count: u64) {
-        let transcript: String =
-            (count.saturating_sub(10)..count).map(|number| turn(number, self.moment(60), "ok")).collect();
+        let transcript: String = (count.saturating_sub(10)..count)
+            .map(|number| self.turn(number, self.moment(60), "ok"))
+            .collect();
         write(&self.transcript, &transcript);
         let read = transcript.len() as u64;
         let content = json!({
@@ -214,6 +215,22 @@ impl LargeWorld {
         let stream = Stream { read, number: count, message: format!("msg_{}", count.saturating_sub(1)) };
         let head = Head { streams: [(MAIN.to_owned(), stream)].into(), ..head };
         put_head(&self.project.turns(), SESSION, &head);
+    }
+
+    /// A call and its result, as the client writes them.
+    fn turn(&self, number: u64, at: Timestamp, result: &str) -> String {
+        let (id, cwd) = (call_of(number), self.world.project());
+        let lines = [
+            json!({"type": "assistant", "timestamp": at, "isSidechain": false, "cwd": cwd, "sessionId": SESSION, "message": {
+                "id": format!("msg_{number}"), "role": "assistant", "model": "claude-opus-5-5", "stop_reason": "tool_use",
+                "content": [{"type": "tool_use", "id": id, "name": "Bash", "input": {"command": "make -s check"}}],
+                "usage": {"input_tokens": 10, "cache_read_input_tokens": 50_000, "output_tokens": 50},
+            }}),
+            json!({"type": "user", "timestamp": at, "isSidechain": false, "cwd": cwd, "sessionId": SESSION, "message": {
+                "role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": result, "is_error": false}],
+            }}),
+        ];
+        lines.map(|line| format!("{line}\n")).concat()
     }
 
     /// A memory of that many changes, the last one a moment ago, with its snapshot.
@@ -255,22 +272,6 @@ impl LargeWorld {
 
 fn call_of(turn: u64) -> String {
     format!("toolu_{turn}")
-}
-
-/// A call and its result, as the client writes them.
-fn turn(number: u64, at: Timestamp, result: &str) -> String {
-    let id = call_of(number);
-    let lines = [
-        json!({"type": "assistant", "timestamp": at, "isSidechain": false, "sessionId": SESSION, "message": {
-            "id": format!("msg_{number}"), "role": "assistant", "model": "claude-opus-5-5", "stop_reason": "tool_use",
-            "content": [{"type": "tool_use", "id": id, "name": "Bash", "input": {"command": "make -s check"}}],
-            "usage": {"input_tokens": 10, "cache_read_input_tokens": 50_000, "output_tokens": 50},
-        }}),
-        json!({"type": "user", "timestamp": at, "isSidechain": false, "sessionId": SESSION, "message": {
-            "role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": result, "is_error": false}],
-        }}),
-    ];
-    lines.map(|line| format!("{line}\n")).concat()
 }
 
 /// Writes a chained log and answers how far it goes.

@@ -205,6 +205,14 @@ pub fn client_transcript(session_id: &SessionId) -> Option<PathBuf> {
     names.map(|name| projects.join(name).join(format!("{session_id}.jsonl"))).find(|path| disk::exists(path))
 }
 
+/// Returns the transcript that a path names, without links on the way; `None` if Claude Code keeps no transcripts in that folder. What
+/// Claude Code's sandbox lets a command write is elsewhere.
+pub fn kept_transcript(path: &Path) -> Option<PathBuf> {
+    let (folder, name) = (disk::canonical(path.parent()?), path.file_name()?);
+    let projects = disk::canonical(&client_folder()?.join("projects"));
+    (folder.parent()? == projects).then(|| folder.join(name))
+}
+
 /// The file in which the client keeps what it remembers, and some settings: beside its folder, or in a folder of the
 /// user's choice.
 fn client_state() -> Option<PathBuf> {

@@ -205,10 +205,16 @@ pub fn first_request(path: &Path) -> Option<FirstRequest> {
 /// Finds the folder that a session was started in, at the beginning of its transcript: the client names in each line where the
 /// session is at that moment.
 pub fn first_directory(path: &Path) -> Option<PathBuf> {
-    const BEGINNING: u64 = 64 * 1024;
-    let (file, size) = disk::open_sized(path).ok()??;
-    let bytes = read_at(&file, 0, usize::try_from(size.min(BEGINNING)).ok()?).ok()?;
-    bytes.split(|byte| *byte == b'\n').filter_map(Line::parse).find_map(|line| line.cwd).map(PathBuf::from)
+    // The first line that names it may hold a long prompt.
+    const BEGINNING: u64 = 4 * 1024 * 1024;
+    let mut lines = Forwards::open(path, LineStart::default()).ok()?;
+    let mut line = Forwards::buffer();
+    while lines.read_into(&mut line).ok()? && line.place.offset < BEGINNING {
+        if let Some(folder) = Line::parse(&line.bytes).and_then(|line| line.cwd) {
+            return Some(PathBuf::from(folder));
+        }
+    }
+    None
 }
 
 fn visit(start: u64, bytes: &[u8], tool_use_ids: &[&str], tail: &mut Tail) -> ControlFlow<()> {

@@ -7,6 +7,7 @@ mod contention;
 mod crash_points;
 mod door;
 mod erase_secrets;
+mod foreign_records;
 mod git_traps;
 mod hidden;
 mod item_costs;

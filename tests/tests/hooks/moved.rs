@@ -10,26 +10,28 @@ const FIRST: &str = "11111111-1111-4111-8111-111111111111";
 const NEXT: &str = "22222222-2222-4222-8222-222222222222";
 const SECRET: &str = "a-word-that-is-erased";
 
-fn transcript(world: &World, session: &str) -> PathBuf {
+/// Where the client keeps a session's transcript.
+pub(crate) fn transcript(world: &World, session: &str) -> PathBuf {
     world.home().join(format!(".claude/projects/x/{session}.jsonl"))
 }
 
-/// Writes a transcript with these answers, of a session that was started in the project.
-fn write_transcript(world: &World, session: &str, answers: &[&str]) {
-    let prompt = json!({"type": "user", "isSidechain": false, "cwd": world.project(), "sessionId": session,
+/// A transcript with these answers, of a session that was started in a folder.
+pub(crate) fn transcript_of(folder: &Path, session: &str, answers: &[&str]) -> String {
+    let prompt = json!({"type": "user", "isSidechain": false, "cwd": folder, "sessionId": session,
         "timestamp": "2026-01-07T12:00:00.000Z", "message": {"role": "user", "content": "Do it."}});
     let answer = |(number, text): (usize, &&str)| {
-        json!({"type": "assistant", "isSidechain": false, "cwd": world.project(), "sessionId": session,
+        json!({"type": "assistant", "isSidechain": false, "cwd": folder, "sessionId": session,
             "timestamp": format!("2026-01-07T12:{:02}:00.000Z", number + 1),
             "message": {"id": format!("msg_{number}"), "role": "assistant", "model": "claude-opus-5-5",
                 "content": [{"type": "text", "text": text}], "stop_reason": "end_turn",
                 "usage": {"input_tokens": 10, "output_tokens": 5}}})
     };
     let lines = std::iter::once(prompt).chain(answers.iter().enumerate().map(answer));
-    let lines: String = lines.map(|line| format!("{line}\n")).collect();
-    let path = transcript(world, session);
-    fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-    fs::write(path, lines).expect("a transcript");
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+fn write_transcript(world: &World, session: &str, answers: &[&str]) {
+    world.write(transcript(world, session), &transcript_of(&world.project(), session, answers));
 }
 
 fn hook(world: &World, program: &str, session: &str, mut event: Value) {

@@ -16,7 +16,7 @@ const MB: u64 = 1024 * 1024;
 
 /// A transcript of about so many bytes: a call and its result each turn, an image now and then, and the client's own
 /// notes, which are most of it. Answers how many turns it has.
-fn write_transcript(path: &Path, size: u64) -> u64 {
+fn write_transcript(path: &Path, project: &Path, size: u64) -> u64 {
     let mut file = BufWriter::new(File::create(path).unwrap());
     let (output, image, note) =
         ("line of output\n".repeat(200), "iVBORw0KGgo".repeat(50_000), "x".repeat(36_000));
@@ -30,7 +30,7 @@ fn write_transcript(path: &Path, size: u64) -> u64 {
             json!(format!("{turns}\n{output}"))
         };
         let lines = [
-            json!({"type": "assistant", "timestamp": at, "message": {
+            json!({"type": "assistant", "timestamp": at, "cwd": project, "message": {
                 "id": format!("msg_{turns}"), "model": "claude-opus-5-5", "stop_reason": "tool_use",
                 "content": [{"type": "tool_use", "id": id, "name": "Bash", "input": {"command": format!("step {turns}")}}],
                 "usage": {"input_tokens": 10, "cache_read_input_tokens": turns * 100, "output_tokens": 50},
@@ -61,6 +61,7 @@ fn record_in_another_process(project: &Path) -> Cost {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["turn_log_size::as_one_who_records", "--exact", "--nocapture"])
         .env("PLIMSOLL_RECORD", project)
+        .env("CLAUDE_CONFIG_DIR", project)
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
@@ -94,8 +95,9 @@ fn record(size: u64) -> (Cost, f64) {
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("turn-log-{size}-{}", std::process::id()));
     let scratch = Scratch(folder.clone());
     fs::create_dir_all(&folder).unwrap();
-    let path = folder.join("transcript.jsonl");
-    let turns = write_transcript(&path, size);
+    let path = folder.join("projects/x").join(format!("{ID}.jsonl"));
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let turns = write_transcript(&path, &folder, size);
     let project = Project::at(&folder);
     let mut record = SessionRecord { session_id: SessionId::from(ID), ..SessionRecord::default() };
     record.start.transcript_path = Some(path.display().to_string());

@@ -14,6 +14,7 @@ use crate::run::verify::{verified_tree, verify};
 use crate::run::{archive, backup, close, day, protect, questions, receipt, save_work};
 use crate::session_result::SessionResult;
 use crate::turns::capture;
+use crate::turns::catch_up::own_transcript;
 use plimsoll_domain::item_check::ItemCheck;
 use plimsoll_domain::journal::{BreakerOpened, JournalEntry, JournalEvent, VerdictReached};
 use plimsoll_domain::review::Reviewed;
@@ -232,9 +233,10 @@ fn observe_end(project: &Project, state: &RunState) -> LeftBySession {
     }
     let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
     // What a killed session has not recorded itself.
-    if let Some(transcript) = &record.start.transcript_path {
+    let named = record.start.transcript_path.as_ref().map(Path::new);
+    if let Some(transcript) = named.and_then(|named| own_transcript(project, named)) {
         let limits = capture::CaptureLimits::USER;
-        let _ = capture::at_end(project, &record.session_id, Path::new(transcript), limits);
+        let _ = capture::at_end(project, &record.session_id, &transcript, limits);
     }
     let ending = state.iteration_record.ending.clone().unwrap_or_default();
     LeftBySession { record, ending, fingerprint: footing(project) }

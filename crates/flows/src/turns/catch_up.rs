@@ -7,8 +7,8 @@ use plimsoll_domain::record::{ClientProcess, SessionRecord};
 use plimsoll_launcher::process::{Identity, life};
 use plimsoll_policy::turns::EndOfInput;
 use plimsoll_store::memory::Standing;
-use plimsoll_store::{Project, StoreError, TurnLog, clock, disk, sessions, unsettled};
-use std::path::Path;
+use plimsoll_store::{Project, StoreError, TurnLog, clock, config, disk, sessions, tail, unsettled};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Records what is missing of every session of the project whose transcript is still there, as far as there are not too many
@@ -51,6 +51,19 @@ fn settle(project: &Project, session_id: &SessionId) {
     }
 }
 
+/// Returns the transcript that a session's record names, if it is one of this project. An agent in Claude Code's sandbox can write the
+/// records that lie in a project, and name a file there that the sandbox hides from it; our programs work outside of the sandbox,
+/// and what they read comes into a log that the agent can read. So the file must be where Claude Code keeps transcripts, and of a
+/// session that was started in the project. Records among the user's state are believed.
+pub(crate) fn own_transcript(project: &Project, named: &Path) -> Option<PathBuf> {
+    if !project.is_inside() {
+        return Some(named.to_owned());
+    }
+    let path = config::kept_transcript(named)?;
+    let began_in = disk::canonical(&tail::first_directory(&path)?);
+    began_in.starts_with(disk::canonical(project.root())).then_some(path)
+}
+
 struct CatchUp<'a> {
     project: &'a Project,
     limits: CaptureLimits,
@@ -64,12 +77,13 @@ impl CatchUp<'_> {
     /// Reads one session on; true if it is settled: nothing of it is left, and nobody adds to it.
     fn read(&mut self, session_id: &SessionId) -> bool {
         let record = sessions::load(self.project, session_id);
-        let Some(path) = record.start.transcript_path.as_ref().map(Path::new) else { return true };
+        let Some(named) = record.start.transcript_path.as_ref().map(Path::new) else { return true };
         let Some(log) = TurnLog::of(self.project, session_id) else { return true };
-        let is_over = is_closed(&record) || is_quiet(path);
+        let mut is_settled = is_closed(&record) || is_forgotten(&record, named);
+        let Some(path) = own_transcript(self.project, named) else { return is_settled };
+        let is_over = is_closed(&record) || is_quiet(&path);
         let closing = if is_over { EndOfInput::Over } else { EndOfInput::Open };
-        let mut is_settled = is_closed(&record) || is_forgotten(&record, path);
-        for source in Source::all(path) {
+        for source in Source::all(&path) {
             let new = disk::size(&source.path).unwrap_or(0).saturating_sub(log.read_of(&source.stream));
             is_settled &= new <= self.left
                 && (disk::size(&source.path).is_none() || is_older(&source.path, LAST_WORDS));

@@ -184,7 +184,9 @@ fn untold() -> Scene {
         .stage
         .run(&scene.event("plimsoll-session-start", "SessionStart", json!({"source": "startup"})))
         .expect_success();
-    scene.stage.world.write(scene.transcript(), &transcript("parallel_tools"));
+    let project = scene.stage.world.project().display().to_string();
+    let transcript = transcript("parallel_tools").replace("/home/dev/project", &project);
+    scene.stage.world.write(scene.transcript(), &transcript);
     scene
 }
 

@@ -68,7 +68,7 @@ impl Scene {
     }
 
     pub fn transcript(&self) -> PathBuf {
-        self.stage.world.home().join("session-one.jsonl")
+        self.stage.world.home().join(".claude/projects/x/session-one.jsonl")
     }
 
     /// The model has answered a request of so many tokens, and called a tool.

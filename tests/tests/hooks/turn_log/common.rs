@@ -66,6 +66,12 @@ pub(crate) fn outcomes_of(records: &[Recorded], stream: &str) -> Vec<&'static st
     turns(records, stream).iter().map(word).collect()
 }
 
+/// Records what is missing of all sessions, and returns the number of turns.
+pub(crate) fn sync(world: &World) -> u64 {
+    let synced = world.plimsoll(&["turns", "sync"]).run().expect_success().stdout;
+    synced.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{synced}"))
+}
+
 /// A session's transcript.
 pub(crate) fn transcript(world: &World, id: &str) -> PathBuf {
     let name = format!("{id}.jsonl");

@@ -1,11 +1,9 @@
 //! How sessions end, and what their logs say of it.
 
 use crate::turn_log::common::{
-    FIRST, SECOND, ask, check, cost, kinds, log, model, outcomes, price, project, records, transcript, turns,
+    FIRST, SECOND, ask, check, cost, kinds, log, model, outcomes, price, records, sync, transcript, turns,
 };
 use plimsoll_domain::log_line::{MAIN, RecordKind};
-use plimsoll_flows::turns::capture::CaptureLimits;
-use plimsoll_flows::turns::catch_up::sync;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::world::World;
 use plimsoll_tests::installed;
@@ -82,7 +80,7 @@ fn killed() -> (World, PathBuf, ScriptedModel) {
     let written = || fs::read_to_string(&path).is_ok_and(|text| text.contains("Now a long one."));
     world.wait_until(written, "the call in the transcript");
     // While it works its turn stays open, also for somebody who asks.
-    sync(&project(&world), CaptureLimits::USER).unwrap();
+    sync(&world);
     client.kill();
     client.wait(TIMEOUT);
     world.end_leftovers();
@@ -96,7 +94,7 @@ fn assert_whole(world: &World) {
     assert_eq!(outcomes(&records), ["ok", "abandoned"]);
     let failure = turns(&records, MAIN)[1].turn().unwrap().failure_of().unwrap();
     assert!(failure.message.contains("Bash"), "{failure:?}");
-    assert_eq!(sync(&project(world), CaptureLimits::USER).unwrap(), 0, "once");
+    assert_eq!(sync(world), 0, "once");
 }
 
 #[test]
@@ -120,7 +118,7 @@ fn where_nobody_named_the_clients_process_a_session_is_over_after_an_hour_of_sil
     assert_eq!(outcomes(&records(&world, FIRST)), ["ok"]);
     let long_ago = SystemTime::now() - Duration::from_secs(7_200);
     File::options().append(true).open(&path).unwrap().set_modified(long_ago).unwrap();
-    assert_eq!(sync(&project(&world), CaptureLimits::USER).unwrap(), 1);
+    assert_eq!(sync(&world), 1);
     assert_whole(&world);
 }
 

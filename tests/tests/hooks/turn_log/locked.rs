@@ -6,8 +6,6 @@ use crate::turn_log::common::{
 use fs2::FileExt;
 use plimsoll_domain::log_line::RecordKind;
 use plimsoll_domain::{SessionId, SessionRecord, Timestamp};
-use plimsoll_flows::turns::capture::CaptureLimits;
-use plimsoll_flows::turns::catch_up::sync;
 use plimsoll_store::{Durability, sessions};
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::world::World;
@@ -51,18 +49,19 @@ fn a_log_in_trouble_keeps_no_other_session_from_its_own() {
     let world = World::new();
     let project = project(&world);
     let answer = json!({
-        "type": "assistant", "timestamp": "2026-01-07T12:00:00Z",
+        "type": "assistant", "timestamp": "2026-01-07T12:00:00Z", "cwd": world.project(),
         "message": {"id": "m1", "content": [{"type": "text", "text": "Hi."}], "stop_reason": "end_turn"},
     });
     for id in [FIRST, SECOND] {
-        let path = world.path(format!("{id}-transcript.jsonl"));
-        fs::write(&path, format!("{answer}\n")).unwrap();
+        let path = world.home().join(format!(".claude/projects/x/{id}.jsonl"));
+        world.write(&path, &format!("{answer}\n"));
         let mut record = SessionRecord { session_id: SessionId::from(id), ..SessionRecord::default() };
         record.start.transcript_path = Some(path.display().to_string());
         record.end.ended_at = Some(Timestamp::from("2026-01-07T12:00:00Z"));
         sessions::save(&project, &record, Durability::Lazy).unwrap();
     }
     fs::create_dir_all(log(&world, FIRST).path()).unwrap();
-    assert!(sync(&project, CaptureLimits::HOOK).is_err(), "the first one's log is a folder");
+    let synced = world.plimsoll(&["turns", "sync"]).run();
+    assert!(synced.code != Some(0), "the first one's log is a folder: {synced:?}");
     assert_eq!(outcomes(&records(&world, SECOND)), ["ok"]);
 }
