@@ -255,8 +255,13 @@ fn create_handoff(project: &Project, text: &str) -> Result<String, StoreError> {
 }
 
 /// The handoff that a record names, if it is there and says that it is this session's. An agent in Claude Code's sandbox can write the
-/// record, but not the handoffs of other sessions among the user's state.
-fn recorded_handoff(project: &Project, session_id: &SessionId, record: &SessionRecord) -> Option<String> {
+/// record, but not the handoffs of other sessions among the user's state; and the author of a clone can write both, but knows no
+/// session's id. Whatever else stands there comes into no sentence of ours.
+pub(crate) fn recorded_handoff(
+    project: &Project,
+    session_id: &SessionId,
+    record: &SessionRecord,
+) -> Option<String> {
     let is_own =
         |file: &String| project.handoff_path(file).is_some_and(|path| is_of_session(&path, session_id));
     record.checkpoint.handoff.clone().filter(is_own)

@@ -70,7 +70,9 @@ impl SessionContext {
         complaint.iter().for_each(console::say_error);
         let target = TargetSession::find(project)?;
         let transcript = target.as_ref().and_then(TargetSession::transcript);
-        let record = target.as_ref().map(|target| target.record.clone()).unwrap_or_default();
+        let mut record = target.as_ref().map(|target| target.record.clone()).unwrap_or_default();
+        // The record may be foreign, and the model reads what is printed.
+        record.checkpoint.handoff.take_if(|file| project.handoff_path(file).is_none());
         let question = Question {
             project,
             settings: &settings,

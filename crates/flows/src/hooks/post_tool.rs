@@ -326,10 +326,12 @@ impl ActionContext<'_> {
 
     fn end(&self, level: Level, percent: u64, reason: &str) -> HookResponse {
         self.note(JournalEvent::Ended(self.reached(level, percent, Some(reason))));
-        let handoff = self.record.checkpoint.handoff.clone().unwrap_or_default();
+        let handoff = checkpoint::recorded_handoff(&self.call.project, &self.call.session_id, self.record);
         // A pending background task gives the client another turn after its end (2.1.329): then it comes here again.
-        let marker = Marker::Continue { kind: ContinueKind::Checkpoint, reason: handoff.clone() }.to_string();
-        let words = format!("{reason}. {}", words::continues_from(&handoff));
+        let continues = handoff.as_ref().map(|handoff| format!(" {}", words::continues_from(handoff)));
+        let words = format!("{reason}.{}", continues.unwrap_or_default());
+        let reason = handoff.unwrap_or_default();
+        let marker = Marker::Continue { kind: ContinueKind::Checkpoint, reason }.to_string();
         let reply = Reply::default().end_session(words).tell_user(marker);
         HookResponse::reply(&reply).exit(u8::from(level == Level::L3))
     }

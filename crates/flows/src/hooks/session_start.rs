@@ -1,5 +1,6 @@
 //! SessionStart: note the session, claim it for its run, and brief it.
 
+use crate::checkpoint::recorded_handoff;
 use crate::context::facts;
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
@@ -151,12 +152,13 @@ fn client_process() -> Option<ClientProcess> {
 }
 
 fn briefing(project: &Project, run: Option<&RunState>, record: &SessionRecord, source: Source) -> String {
+    let handoff = || recorded_handoff(project, &record.session_id, record);
     match (run, source) {
-        (Some(run), Source::Compact) => after_compaction(run, record, &facts::noted(project, run)),
+        (Some(run), Source::Compact) => after_compaction(run, handoff(), &facts::noted(project, run)),
         // At its start the prompt says it, and nothing is sent twice; `/clear` takes that away.
         (Some(run), Source::Clear) if run.iteration_record.resuming => after_clear(run),
-        (None, Source::Compact) => record.checkpoint.handoff.as_ref().map_or(String::new(), |handoff| {
-            format!("The conversation has just been compacted. For information: the facts recorded before it are in {}.", one_line(handoff))
+        (None, Source::Compact) => handoff().map_or(String::new(), |handoff| {
+            format!("The conversation has just been compacted. For information: the facts recorded before it are in {handoff}.")
         }),
         _ => String::new(),
     }
@@ -189,15 +191,12 @@ fn current_item(run: &RunState) -> String {
 }
 
 /// A compaction that cannot be prevented loses nothing that was recorded.
-fn after_compaction(run: &RunState, record: &SessionRecord, noted: &ItemNotes) -> String {
+fn after_compaction(run: &RunState, handoff: Option<String>, noted: &ItemNotes) -> String {
     let is_resumed = run.context_checkpoint.iteration == run.iteration;
     let resume = if is_resumed { resumed(run) } else { String::new() };
     let read = || {
-        let handoff = record.checkpoint.handoff.as_ref()?;
-        Some(format!(
-            "Read {} for the facts of what was done before. Do not start over.\n",
-            one_line(handoff)
-        ))
+        let handoff = handoff?;
+        Some(format!("Read {handoff} for the facts of what was done before. Do not start over.\n"))
     };
     // One first step: the section names the handoff, too.
     let step = first_step(run).filter(|_| is_resumed).or_else(read);
