@@ -142,6 +142,15 @@ pub enum StoreError {
         /// Where it leads.
         target: PathBuf,
     },
+    /// The log of a working memory is so long that nobody who waits reads it.
+    #[error(
+        "the memory's log {path} has more than {} MB that no snapshot covers, and is not read",
+        memory::MOST_FOLDED / 1024 / 1024
+    )]
+    LongMemory {
+        /// The log.
+        path: PathBuf,
+    },
     /// More than anything of its kind is.
     #[error("{path} is larger than {} MB", most / 1024 / 1024)]
     TooLarge {
@@ -173,6 +182,9 @@ impl StoreError {
             StoreError::NotAFile { .. } => "replace it by a plain file",
             StoreError::HardLinked { .. } => "replace it by a copy: cp FILE COPY && mv COPY FILE",
             StoreError::LeadsOut { .. } | StoreError::Linked { .. } => "replace the link by the file itself",
+            StoreError::LongMemory { .. } => {
+                "if you wrote it, run `plimsoll memory`, which reads it once; if it came with a clone, delete it"
+            }
             StoreError::TooLarge { .. } => "check the file, and move it away",
         }
     }

@@ -22,8 +22,14 @@ use plimsoll_domain::memory::{Memory, Op, Refusal, Report};
 use plimsoll_domain::turn::record::decode_fields;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use snapshot::{Place, Replay, Snapshot};
+use snapshot::{Replay, Snapshot};
+use std::cell::Cell;
 use std::time::Duration;
+
+/// Most bytes of the log, with its large pieces, that are folded into a memory while a hook, a server or a command waits: about a
+/// quarter of a second. Whoever changes the memory keeps a snapshot of it, so mostly nothing is folded, and after a kill a few lines.
+/// A longer stretch without a snapshot comes from elsewhere, such as a clone; [`fold_whole`] folds it once.
+pub const MOST_FOLDED: u64 = 2 * 1024 * 1024;
 
 /// Two servers and a command at once take milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -94,22 +100,40 @@ pub fn load(project: &Project) -> Result<Memory, StoreError> {
     if !log.is_plain() {
         return Ok(Memory::default());
     }
-    as_of(project, log.head().as_ref(), steps::count(project))
+    as_of(project, log.head().as_ref(), steps::count(project), MOST_FOLDED)
+}
+
+/// True if a log is so long that no hook reads it: nobody is told what is in it until [`fold_whole`] has folded it.
+pub fn is_too_long(project: &Project) -> bool {
+    log(project).has_more_beyond_head(MOST_FOLDED)
+        || matches!(load(project), Err(StoreError::LongMemory { .. }))
+}
+
+/// Folds a log of any length, and keeps the snapshot, so that hooks read it from then on. Does nothing with a log that they read
+/// already.
+pub fn fold_whole(project: &Project) -> Result<(), StoreError> {
+    if !is_too_long(project) {
+        return Ok(());
+    }
+    let held = hold_within(project, TIMEOUT, u64::MAX)?;
+    let snapshot =
+        Snapshot { place: held.writer.head().into(), memory: held.memory, steps: steps::count(project) };
+    snapshot::save(project, 0, &snapshot)?;
+    held.writer.close()
 }
 
 /// The memory after the log's last record and so many answers of models: by the snapshot, with what came after it. After a kill
 /// it may be unknown which record that is; then the log tells.
-fn as_of(project: &Project, head: Option<&Head>, steps: u64) -> Result<Memory, StoreError> {
+fn as_of(project: &Project, head: Option<&Head>, steps: u64, most: u64) -> Result<Memory, StoreError> {
     let log = log(project);
-    let Some(snapshot) = snapshot::newest(project) else { return fold(Replay::from_start(&log)?) };
-    let Place { seq, link, .. } = &snapshot.place;
+    let Some(snapshot) = snapshot::newest(project) else { return fold(Replay::from_start(&log, most)?) };
     let step = snapshot.memory.step + steps.saturating_sub(snapshot.steps);
-    let memory = if head.is_some_and(|head| head.seq == *seq && head.link == *link) {
+    let memory = if head.is_some_and(|head| snapshot.place.is_at(head)) {
         snapshot.memory
     } else {
-        fold(match Replay::after(&log, snapshot)? {
+        fold(match Replay::after(&log, snapshot, most)? {
             Some(replay) => replay,
-            None => return fold(Replay::from_start(&log)?),
+            None => return fold(Replay::from_start(&log, most)?),
         })?
     };
     Ok(Memory { step: step.max(memory.step), ..memory })
@@ -123,14 +147,37 @@ fn fold(mut replay: Replay<'_>) -> Result<Memory, StoreError> {
 /// Every accepted change, oldest first.
 pub fn history(project: &Project) -> Result<Vec<Change>, StoreError> {
     let log = log(project);
-    let mut replay = Replay::from_start(&log)?;
+    let mut replay = Replay::from_start(&log, u64::MAX)?;
     std::iter::from_fn(|| replay.step().transpose()).collect()
 }
 
+/// The bytes of a log and its large pieces that may still be read.
+#[derive(Debug)]
+struct Room(Cell<u64>);
+
+impl Room {
+    fn new(bytes: u64) -> Room {
+        Room(Cell::new(bytes))
+    }
+
+    fn take(&self, bytes: usize) {
+        self.0.set(self.0.get().saturating_sub(bytes as u64));
+    }
+
+    fn is_used_up(&self) -> bool {
+        self.0.get() == 0
+    }
+}
+
 /// The change that a line of the log records; none if it records something else.
-fn parsed(log: &TurnLog, line: &RawLine) -> Option<Change> {
+fn parsed(log: &TurnLog, line: &RawLine, room: &Room) -> Option<Change> {
+    room.take(line.bytes.len());
     let parsed = LogLine::parse(&line.bytes).filter(|parsed| parsed.header.kind == RecordKind::Memory)?;
-    let fields = decode_fields(parsed.content, &|hash| log.blob(hash)).unwrap_or_default();
+    let piece = |hash: &str| {
+        let piece = if room.is_used_up() { None } else { log.blob(hash) };
+        piece.inspect(|piece| room.take(piece.len()))
+    };
+    let fields = decode_fields(parsed.content, &piece).unwrap_or_default();
     let change: Change = serde_json::from_value(Value::Object(fields)).ok()?;
     Some(Change { at: parsed.header.at, ..change })
 }
@@ -161,10 +208,19 @@ pub struct Held<'a> {
 
 /// Takes the memory; waits for it no longer than that.
 pub fn hold(project: &Project, timeout: Duration) -> Result<Held<'_>, StoreError> {
+    hold_within(project, timeout, MOST_FOLDED)
+}
+
+fn hold_within(project: &Project, timeout: Duration, most: u64) -> Result<Held<'_>, StoreError> {
     bring_back(project)?;
     let lock = lock::acquire_in(project, |project| log(project).hold(timeout))?;
-    let writer = log(project).write_under(lock)?;
-    let memory = as_of(project, Some(writer.head()), steps::count(project))?;
+    let log = log(project);
+    // A writer reads what its head does not cover.
+    if log.has_more_beyond_head(most) {
+        return Err(StoreError::LongMemory { path: log.path() });
+    }
+    let writer = log.write_under(lock)?;
+    let memory = as_of(project, Some(writer.head()), steps::count(project), most)?;
     Ok(Held { project, writer, memory, entries: Vec::new(), answered: None })
 }
 
@@ -235,9 +291,13 @@ impl Held<'_> {
 /// The newest change.
 fn newest(project: &Project) -> Result<Option<Change>, StoreError> {
     let log = log(project);
+    let room = Room::new(MOST_FOLDED);
     for line in log.backwards()? {
-        if let Some(change) = parsed(&log, &line?) {
+        if let Some(change) = parsed(&log, &line?, &room) {
             return Ok(Some(change));
+        }
+        if room.is_used_up() {
+            return Err(StoreError::LongMemory { path: log.path() });
         }
     }
     Ok(None)
@@ -248,8 +308,13 @@ fn newest(project: &Project) -> Result<Option<Change>, StoreError> {
 pub fn made_by(project: &Project, since: u64, calls: &[&str]) -> Result<Vec<u64>, StoreError> {
     let log = log(project);
     let mut revisions = Vec::new();
+    let room = Room::new(MOST_FOLDED);
     for line in log.backwards()? {
-        let Some(change) = parsed(&log, &line?) else { continue };
+        // Of what is further back, the conversation is told its own words once more.
+        if room.is_used_up() {
+            break;
+        }
+        let Some(change) = parsed(&log, &line?, &room) else { continue };
         if change.rev <= since {
             break;
         }
@@ -270,6 +335,7 @@ fn entry(memory: &Memory, by: By<'_>, op: &Op) -> NewRecord {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test lays out a log that nobody has written here")]
 mod tests {
     use super::*;
     use plimsoll_domain::memory::Register;
@@ -302,6 +368,47 @@ mod tests {
         assert_eq!(made_by(&project, 1, &["toolu_1"]).unwrap(), [4, 3, 2]);
         assert_eq!(made_by(&project, 3, &["toolu_1", "toolu_2"]).unwrap(), [4]);
         assert!(log(&project).verify().unwrap().is_whole());
+    }
+
+    #[test]
+    fn a_log_that_no_snapshot_covers_is_read_by_nobody_who_waits_and_folded_once_on_request() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::at(folder.path());
+        change(&project, "x", &[alloc("a")]).unwrap();
+        // A clone brings no snapshot and no head, and more than anybody has written here.
+        let line = std::fs::read(log(&project).path()).unwrap();
+        let long = line.repeat(MOST_FOLDED as usize / line.len() + 1);
+        std::fs::write(log(&project).path(), long).unwrap();
+        for name in ["state.json", "log.head"] {
+            crate::disk::remove(&project.memory().join(name)).unwrap();
+        }
+        let is_long = |error: &StoreError| matches!(error, StoreError::LongMemory { .. });
+        assert!(is_too_long(&project) && is_long(&load(&project).unwrap_err()));
+        assert!(is_long(&hold(&project, TIMEOUT).unwrap_err()));
+        assert!(Past::of(Standing::of(&project)).at(&"2999-01-07T12:00:00Z".into()).is_none());
+        fold_whole(&project).unwrap();
+        assert!(!is_too_long(&project));
+        assert_eq!(load(&project).unwrap().heap.len(), 1);
+        assert_eq!(hold(&project, TIMEOUT).unwrap().memory().heap.len(), 1);
+    }
+
+    #[test]
+    fn large_pieces_count_as_what_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::at(folder.path());
+        let mut held = hold(&project, TIMEOUT).unwrap();
+        for number in 0..300 {
+            let content = format!("{number:03}").repeat(3_000);
+            let op = Op::HeapAlloc { name: "a".into(), content, description: String::new() };
+            held.change("x", &op).unwrap();
+            held.change("x", &Op::HeapFree { name: "a".into() }).unwrap();
+        }
+        held.close().unwrap();
+        crate::disk::remove(&project.memory().join("state.json")).unwrap();
+        assert!(crate::disk::size(&log(&project).path()).unwrap() < MOST_FOLDED);
+        assert!(matches!(load(&project).unwrap_err(), StoreError::LongMemory { .. }));
+        fold_whole(&project).unwrap();
+        assert_eq!(load(&project).unwrap().rev, 600);
     }
 
     #[test]

@@ -166,6 +166,14 @@ impl TurnLog {
         (size == Some(head.bytes) || size.is_none() && self.has_packed()).then_some(head)
     }
 
+    /// True if the next writer must read more than so many bytes of the log, because its head does not cover them.
+    pub(crate) fn has_more_beyond_head(&self, most: u64) -> bool {
+        let size = disk::size(&self.path()).unwrap_or(0);
+        // A head beyond the end is another log's.
+        let known = || Head::load(&self.head_path()).map(|head| head.bytes).filter(|known| *known <= size);
+        size > most && size - known().unwrap_or(0) > most
+    }
+
     /// How far a stream's transcript has been read, as far as known without the lock.
     pub fn read_of(&self, stream: &str) -> u64 {
         self.head().and_then(|head| head.streams.get(stream).map(|stream| stream.read)).unwrap_or(0)

@@ -101,6 +101,8 @@ struct ListArguments {
 /// Does what is asked.
 pub(crate) fn memory(arguments: &MemoryArguments) -> ExitCode {
     let project = Project::of_command();
+    // Where the project's files cannot be written it stays so long, and what follows says so.
+    let _ = memory::fold_whole(&project);
     let op =
         match &arguments.verb {
             None => return show(&project, &ShowArguments::default()),

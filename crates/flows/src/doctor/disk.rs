@@ -5,7 +5,7 @@ use crate::install::git_exclude;
 use crate::keeping;
 use plimsoll_domain::git_names::RepoPath;
 use plimsoll_policy::doctor::{DiskFacts, FileSystem, Folder, Lock, RecordedBytes, Scope, SettingsFile};
-use plimsoll_store::{Project, StoreError, disk, formats, lock, volume};
+use plimsoll_store::{Project, StoreError, disk, formats, lock, memory, volume};
 use std::path::Path;
 use std::time::Duration;
 
@@ -35,11 +35,16 @@ pub(super) fn facts(project: &Project, found: &Files) -> DiskFacts {
         not_excluded: not_excluded(project, found),
         newer: formats::newer(project).iter().map(|path| super::shown(project, path)).collect(),
         tracked: tracked(project),
+        long_memory: long_memory(project),
         records: keeping::look(project).ok().map(|records| RecordedBytes {
             all: records.bytes(),
             old: records.pruning(keeping::A_MONTH).freed,
         }),
     }
+}
+
+fn long_memory(project: &Project) -> Option<String> {
+    memory::is_too_long(project).then(|| super::shown(project, &project.memory().join("log.jsonl")))
 }
 
 fn state_lock(project: &Project) -> Lock {

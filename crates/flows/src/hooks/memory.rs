@@ -61,6 +61,8 @@ fn behind(first: HookResponse, call: &HookInvocation, number: Option<OutputNumbe
     match news(call, number, first.room(), timeout) {
         Ok(text) => first.also_telling(call.event().name(), &text.unwrap_or_default()),
         Err(StoreError::Busy { .. }) if timeout.is_zero() => first,
+        // Once a session: the tools of the memory and the doctor say it, too.
+        Err(StoreError::LongMemory { .. }) if !matches!(call.event(), Event::SessionStart(_)) => first,
         // Whatever was not shown now is shown with the next event.
         Err(error) => first.with_complaint(Some(format!("working memory: {error}; {}", error.hint()))),
     }

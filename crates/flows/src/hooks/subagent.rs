@@ -42,6 +42,8 @@ pub fn frames(started: &Started<'_>) -> HookResponse {
     };
     match reply {
         Ok(reply) => HookResponse::reply(&reply),
+        // SessionStart has said it, and so does the tool that is called.
+        Err(StoreError::LongMemory { .. }) => HookResponse::quiet(),
         Err(error) => HookResponse::fault(format!("working memory: {error}; {}", error.hint())),
     }
 }

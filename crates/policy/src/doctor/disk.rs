@@ -57,6 +57,8 @@ pub struct DiskFacts {
     pub tracked: Vec<String>,
     /// Files of ours that a newer version has written.
     pub newer: Vec<String>,
+    /// The log of the working memory, where it is too long for hooks to read.
+    pub long_memory: Option<String>,
     /// What our records of this project take; none if that is unknown.
     pub records: Option<RecordedBytes>,
 }
@@ -109,6 +111,11 @@ pub(super) fn section(facts: &DiskFacts) -> Section {
     findings.extend(git(facts));
     findings.extend(tracked(facts));
     findings.extend(newer(facts));
+    findings.extend(facts.long_memory.as_ref().map(|log| {
+        let what = "the memory's log is longer than hooks read, and no snapshot covers it: sessions are told nothing of it";
+        let todo = "if you wrote it, run `plimsoll memory`, which reads it once; if it came with a clone, delete it";
+        Finding::warning("disk.long_memory", what, todo).at(log.clone())
+    }));
     findings.extend(facts.records.and_then(recorded));
     let free = facts.free.map_or("? free".to_owned(), |free| format!("{} free", bytes(free)));
     let repository = if facts.repository { "git repository" } else { "no git repository" };
@@ -233,12 +240,13 @@ mod tests {
                 not_excluded: None,
                 newer: Vec::new(),
                 tracked: Vec::new(),
+                long_memory: None,
                 records: Some(RecordedBytes { all: 30_000_000, old: 0 }),
             };
             change(&mut facts);
             section(&facts)
         };
-        let cases: [Case; 17] = [
+        let cases: [Case; 18] = [
             (|_| (), &[]),
             (|facts| facts.tracked = vec![".claude/plimsoll/journal.jsonl".to_owned()], &["disk.tracked"]),
             (|facts| facts.folders[0].writable = false, &["disk.not_writable"]),
@@ -255,6 +263,7 @@ mod tests {
             (|facts| facts.records = Some(RecordedBytes { all: 2_000_000_000, old: 1 }), &["disk.records"]),
             (|facts| facts.repository = false, &["disk.no_repository"]),
             (|facts| facts.not_excluded = Some(".git/info/exclude".to_owned()), &["disk.not_excluded"]),
+            (|facts| facts.long_memory = Some("log.jsonl".to_owned()), &["disk.long_memory"]),
             (|facts| facts.newer.push(".claude/ralph-state.json".to_owned()), &["disk.newer_format"]),
         ];
         for (change, expected) in cases {

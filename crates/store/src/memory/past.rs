@@ -1,7 +1,7 @@
 //! The memory at earlier moments: a turn records what the memory held when the turn ended.
 
 use super::snapshot::{self, Place, Replay, Snapshot};
-use super::{Change, Standing, as_of, exists, log, newest, steps};
+use super::{Change, MOST_FOLDED, Standing, as_of, exists, log, newest, steps};
 use crate::turn_log::{Head, NotedMemory};
 use crate::{Project, StoreError, clock};
 use chrono::{DateTime, Utc};
@@ -9,6 +9,10 @@ use plimsoll_domain::Timestamp;
 use plimsoll_domain::memory::Memory;
 use plimsoll_domain::turn::record::PackedMemory;
 use std::cell::OnceCell;
+
+/// Most bytes that are folded for an earlier moment: this is done once, and leaves a snapshot that later turns begin from. Without
+/// it a turn is recorded without the memory.
+const MOST_OF_PAST: u64 = 4 * MOST_FOLDED;
 
 /// The memory at any moment, looked up as it is asked for.
 #[derive(Debug, Default)]
@@ -48,7 +52,7 @@ impl Past {
     }
 
     fn now(&self) -> Option<&Memory> {
-        let load = || as_of(self.project.as_ref()?, self.head.as_ref(), self.steps).ok();
+        let load = || as_of(self.project.as_ref()?, self.head.as_ref(), self.steps, MOST_FOLDED).ok();
         self.now.get_or_init(load).as_ref()
     }
 
@@ -93,9 +97,9 @@ impl Stretch {
     /// From the latest snapshot that was made by a moment; the log goes on from it, or all of the log is read.
     fn before(project: &Project, is_by_then: impl Fn(&Timestamp) -> bool) -> Result<Stretch, StoreError> {
         let log = log(project);
-        let replay = match Replay::after(&log, snapshot::by(project, is_by_then))? {
+        let replay = match Replay::after(&log, snapshot::by(project, is_by_then), MOST_OF_PAST)? {
             Some(replay) => replay,
-            None => Replay::from_start(&log)?,
+            None => Replay::from_start(&log, MOST_OF_PAST)?,
         };
         let begin = replay.reached.clone();
         let changes = changes(replay)?;

@@ -2,7 +2,7 @@
 //! folded from the log's beginning. The log is the authority: a snapshot is used only where the line that it names is in the
 //! log's chain, and what came after it is folded.
 
-use super::Change;
+use super::{Change, Room};
 use crate::turn_log::{Forwards, Head, LineStart, RawLine};
 use crate::{Durability, Project, StoreError, TurnLog, disk};
 use plimsoll_domain::Timestamp;
@@ -26,6 +26,13 @@ pub(super) struct Place {
     pub bytes: u64,
     /// When it was written.
     pub at: Timestamp,
+}
+
+impl Place {
+    /// True for the last line of a log with this head.
+    pub(super) fn is_at(&self, head: &Head) -> bool {
+        head.seq == self.seq && head.link == self.link
+    }
 }
 
 impl From<&Head> for Place {
@@ -95,13 +102,18 @@ pub(super) fn keep(project: &Project, snapshot: &Snapshot) {
 pub(super) struct Replay<'a> {
     log: &'a TurnLog,
     lines: Forwards,
+    room: Room,
     /// The memory so far.
     pub reached: Snapshot,
 }
 
 impl Replay<'_> {
-    /// Replays what follows a snapshot. None if the log does not go on from its line.
-    pub(super) fn after(log: &TurnLog, snapshot: Snapshot) -> Result<Option<Replay<'_>>, StoreError> {
+    /// Replays what follows a snapshot, no more than so many bytes. None if the log does not go on from its line.
+    pub(super) fn after(
+        log: &TurnLog,
+        snapshot: Snapshot,
+        most: u64,
+    ) -> Result<Option<Replay<'_>>, StoreError> {
         let lines = |offset| Forwards::open(&log.path(), LineStart { line: 0, offset });
         if snapshot.place.seq > 0 {
             let Some(first) = lines(snapshot.place.bytes)?.next() else { return Ok(None) };
@@ -110,13 +122,28 @@ impl Replay<'_> {
                 return Ok(None);
             }
         }
-        Ok(Some(Replay { log, lines: lines(snapshot.place.bytes)?, reached: snapshot }))
+        let lines = lines(snapshot.place.bytes)?;
+        Replay::within(log, lines, snapshot, most).map(Some)
     }
 
-    /// Replays everything from the log's beginning.
-    pub(super) fn from_start(log: &TurnLog) -> Result<Replay<'_>, StoreError> {
+    /// Replays everything from the log's beginning, no more than so many bytes.
+    pub(super) fn from_start(log: &TurnLog, most: u64) -> Result<Replay<'_>, StoreError> {
         let lines = Forwards::open(&log.path(), LineStart::default())?;
-        Ok(Replay { log, lines, reached: Snapshot::default() })
+        Replay::within(log, lines, Snapshot::default(), most)
+    }
+
+    /// Refuses a log of which more would be read: before it is, since it would be in vain.
+    fn within(
+        log: &TurnLog,
+        lines: Forwards,
+        reached: Snapshot,
+        most: u64,
+    ) -> Result<Replay<'_>, StoreError> {
+        let size = disk::size(&log.path()).unwrap_or(0);
+        if size.saturating_sub(lines.offset()) > most {
+            return Err(StoreError::LongMemory { path: log.path() });
+        }
+        Ok(Replay { log, lines, room: Room::new(most), reached })
     }
 
     /// Applies the next change; none at the end. It says in which frame it was made.
@@ -125,8 +152,13 @@ impl Replay<'_> {
             let line = line?;
             let parsed = LogLine::parse(&line.bytes);
             self.log.refuse_newer(&line.bytes, parsed.as_ref())?;
-            if let Some(change) = self.take(&line, parsed) {
-                return Ok(Some(change));
+            let change = self.take(&line, parsed);
+            // Large pieces may be many times the log.
+            if self.room.is_used_up() {
+                return Err(StoreError::LongMemory { path: self.log.path() });
+            }
+            if change.is_some() {
+                return Ok(change);
             }
         }
         Ok(None)
@@ -138,7 +170,7 @@ impl Replay<'_> {
             *place =
                 Place { seq: header.seq, link: link.to_owned(), bytes: self.lines.offset(), at: header.at };
         }
-        let change = super::parsed(self.log, line)?;
+        let change = super::parsed(self.log, line, &self.room)?;
         let Frame { name, agent, .. } = memory.top().clone();
         memory.step = memory.step.max(change.step);
         // What was accepted once is accepted again.
