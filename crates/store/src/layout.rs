@@ -8,7 +8,7 @@ pub use beginning::{Beginning, BeginsAt};
 use plimsoll_domain::{RunId, SessionId};
 pub use upwards::PassedOver;
 
-use crate::{StoreError, disk, door, environment, volume};
+use crate::{StoreError, disk, door, environment, hidden, volume};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use upwards::Upwards;
@@ -93,7 +93,9 @@ impl Project {
     pub fn of_session(root: &Path) -> Result<Project, StoreError> {
         let project = Project::at(root);
         // First what costs least and is true mostly.
-        if disk::exists(&project.own) || disk::exists(&project.settings()) || project.has_run() {
+        let is_outside = || project.earlier().is_some();
+        if holds_our_files(&project.own, is_outside) || disk::exists(&project.settings()) || project.has_run()
+        {
             return Ok(project);
         }
         if outside::is_installed_in(root) {
@@ -108,7 +110,7 @@ impl Project {
     pub(crate) fn follow_move(&self) {
         if let Some(moved_to) = self.moved_to.as_ref().filter(|moved_to| moved_to.get().is_none()) {
             let inside = own_folder_in(&self.root);
-            if disk::exists(&inside) {
+            if holds_our_files(&inside, || disk::exists(&self.own)) {
                 // Another thread may have found it at the same moment, and then has set the same.
                 let _ = moved_to.set(inside);
             }
@@ -368,6 +370,21 @@ fn git_folder_at(dot_git: &Path) -> Option<PathBuf> {
 fn is_git_folder(folder: &Path) -> bool {
     let has = |name: &str| disk::exists(&folder.join(name));
     has("HEAD") && (has("commondir") || has("objects") && has("refs"))
+}
+
+/// True if the folder of our files in a project decides that they are there. A folder in which nothing is, as a clone may bring one,
+/// does not, if the project has files of ours outside: it would hide them.
+fn holds_our_files(inside: &Path, is_outside: impl FnOnce() -> bool) -> bool {
+    // Mostly this is there, and nothing else need be asked.
+    if disk::exists(&below(inside, &["/sessions"])) {
+        return true;
+    }
+    disk::exists(inside) && !(is_empty(inside) && is_outside())
+}
+
+/// True if a folder of ours holds nothing but what hides it.
+pub(crate) fn is_empty(folder: &Path) -> bool {
+    disk::names(folder).iter().all(|name| name == hidden::FILE)
 }
 
 /// The folder of our files in a project itself.

@@ -16,7 +16,7 @@ pub use seen::{Pushed, Seen, SeenRevision, Told, is_as_told, pusher, seen, sweep
 pub use standing::Standing;
 
 use crate::turn_log::{Head, NewRecord, RawLine, Writer};
-use crate::{Project, StoreError, TurnLog, lock};
+use crate::{Project, StoreError, TurnLog, disk, lock};
 use plimsoll_domain::log_line::{LogLine, RecordKind};
 use plimsoll_domain::memory::{Memory, Op, Refusal, Report};
 use plimsoll_domain::turn::record::decode_fields;
@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use snapshot::{Replay, Snapshot};
 use std::cell::Cell;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Most bytes of the log, with its large pieces, that are folded into a memory while a hook, a server or a command waits: about a
@@ -92,6 +93,14 @@ pub(crate) fn log(project: &Project) -> TurnLog {
 /// True once something has been written.
 pub fn exists(project: &Project) -> bool {
     log(project).is_plain()
+}
+
+/// The folder of a memory of the project that is not the present one: sessions wrote it before the project had files of ours in it. None
+/// if the present memory goes on from it.
+pub fn hidden_memory(project: &Project) -> Option<PathBuf> {
+    let earlier = project.earlier().filter(exists)?;
+    let goes_on = disk::goes_on_from(&log(project).path(), &log(&earlier).path());
+    (!matches!(goes_on, Ok(Some(_)))).then(|| earlier.memory())
 }
 
 /// The memory as it is now; an empty one where nothing has been written.
@@ -359,7 +368,7 @@ mod tests {
         change(&project, by, &[alloc("a"), alloc("b"), Op::HeapFree { name: "a".into() }]).unwrap();
         let live = load(&project).unwrap();
         assert_eq!((live.rev, live.step, live.heap.len()), (4, 1, 1));
-        crate::disk::remove(&project.memory().join("state.json")).unwrap();
+        disk::remove(&project.memory().join("state.json")).unwrap();
         assert_eq!(load(&project).unwrap(), live);
         let history = history(&project).unwrap();
         assert_eq!(history.iter().map(|change| change.rev).collect::<Vec<_>>(), [1, 2, 3, 4]);
@@ -380,7 +389,7 @@ mod tests {
         let long = line.repeat(MOST_FOLDED as usize / line.len() + 1);
         std::fs::write(log(&project).path(), long).unwrap();
         for name in ["state.json", "log.head"] {
-            crate::disk::remove(&project.memory().join(name)).unwrap();
+            disk::remove(&project.memory().join(name)).unwrap();
         }
         let is_long = |error: &StoreError| matches!(error, StoreError::LongMemory { .. });
         assert!(is_too_long(&project) && is_long(&load(&project).unwrap_err()));
@@ -404,8 +413,8 @@ mod tests {
             held.change("x", &Op::HeapFree { name: "a".into() }).unwrap();
         }
         held.close().unwrap();
-        crate::disk::remove(&project.memory().join("state.json")).unwrap();
-        assert!(crate::disk::size(&log(&project).path()).unwrap() < MOST_FOLDED);
+        disk::remove(&project.memory().join("state.json")).unwrap();
+        assert!(disk::size(&log(&project).path()).unwrap() < MOST_FOLDED);
         assert!(matches!(load(&project).unwrap_err(), StoreError::LongMemory { .. }));
         fold_whole(&project).unwrap();
         assert_eq!(load(&project).unwrap().rev, 600);

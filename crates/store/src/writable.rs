@@ -6,8 +6,7 @@
 //! written there completes no run and lifts no limit. Turn logs and handoffs stay where they are, and are found there
 //! ([`Project::earlier`]); a session that goes on writes into the log that it has ([`crate::TurnLog::of`]).
 
-use crate::hidden;
-use crate::{Durability, Project, StoreError, disk, lock, memory, volume};
+use crate::{Durability, Project, StoreError, disk, hidden, layout, lock, memory, volume};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::time::Duration;
@@ -54,13 +53,19 @@ fn copy_into_project(from: &Project, to: &Project) -> Result<(), StoreError> {
 fn copy_under_lock(from: &Project, to: &Project) -> Result<(), StoreError> {
     // Nobody can have prepared a folder of this name: in the sandbox the numbers of processes begin at 2.
     let draft = to.handoffs().join(format!(".moving-{:016x}", RandomState::new().hash_one(0)));
-    let moved = copy_into_draft(from, &draft).and_then(|()| disk::rename(&draft, to.own()));
+    let moved = copy_into_draft(from, &draft).and_then(|()| {
+        // A folder in which nothing is may have been there, and is in the way.
+        if layout::is_empty(to.own()) {
+            remove(to.own())?;
+        }
+        disk::rename(&draft, to.own())
+    });
     if moved.is_err() {
         let _ = remove(&draft);
     }
     disk::sync_folder(to.handoffs().parent().unwrap_or(to.root()));
     // Another command may have moved them meanwhile.
-    if disk::exists(to.own()) { Ok(()) } else { moved }
+    if layout::is_empty(to.own()) { moved } else { Ok(()) }
 }
 
 /// Copies the files into a new folder, and puts them on the disk: from the rename on they hide those that they were copied from.
@@ -126,6 +131,20 @@ mod tests {
         // A second command that was as early finds them there, and leaves no draft either.
         copy_into_project(&outside, &inside).unwrap();
         assert_eq!(disk::names(&inside.handoffs()), [hidden::FILE]);
+    }
+
+    #[test]
+    fn an_empty_folder_in_the_project_is_not_in_the_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let (outside, inside) = make_project(folder.path());
+        disk::replace(&outside.own().join("journal.jsonl"), b"{}", Durability::Lazy).unwrap();
+        disk::replace(&inside.own().join(hidden::FILE), hidden::TEXT, Durability::Lazy).unwrap();
+        outside.follow_move();
+        assert!(!outside.is_inside(), "nothing has moved there");
+        copy_into_project(&outside, &inside).unwrap();
+        assert_eq!(disk::names(inside.own()), [hidden::FILE, "journal.jsonl"]);
+        outside.follow_move();
+        assert!(outside.is_inside());
     }
 
     fn note(name: &str) -> [Op; 1] {

@@ -1,5 +1,6 @@
 //! The records of a project may move from the user's state folder into the project, because a command in Claude Code's sandbox can
-//! write nothing else. The turn logs stay: what was erased stays erased, and every log is found.
+//! write nothing else. The turn logs stay: what was erased stays erased, and every log is found. A memory outside is not hidden
+//! without a word.
 
 use plimsoll_testkit::world::{Finished, World};
 use serde_json::{Value, json};
@@ -154,4 +155,34 @@ fn a_log_that_a_session_has_outside_of_the_project_too_is_erased_verified_and_pr
     let left = "find .claude ~/.local/state -name '11111111*' ! -name '*.lock' ! -path '*/unsettled/*'";
     let left = world.command("sh", &["-c", left]).run().expect_success().stdout;
     assert_eq!(left, "");
+}
+
+/// What the doctor finds about the memory, and what `memory show` prints.
+fn memory_of(world: &World) -> (bool, Finished) {
+    let doctor = world.plimsoll(&["doctor", "--json"]).run().json();
+    let findings = doctor["findings"].as_array().expect("findings").clone();
+    let is_found = findings.iter().any(|finding| finding["code"] == "disk.hidden_memory");
+    (is_found, world.plimsoll(&["memory", "show"]).run())
+}
+
+#[test]
+fn a_memory_outside_of_the_project_is_not_hidden_without_a_word() {
+    let world = World::untouched();
+    world.plimsoll(&["memory", "set", "R4", "written-outside"]).run().expect_success();
+    // An empty folder, as a clone may bring one, decides nothing.
+    world.write(".claude/plimsoll/.gitignore", "*\n");
+    let (is_found, shown) = memory_of(&world);
+    assert!(!is_found && shown.stderr.is_empty() && shown.stdout.contains("written-outside"), "{shown:?}");
+    // Settings in the project do, and are said to.
+    world.write(".claude/plimsoll.json", "{}");
+    let (is_found, shown) = memory_of(&world);
+    let folder = outside(&world).join("memory").display().to_string();
+    assert!(is_found && shown.stderr.contains(&folder), "{shown:?}");
+    assert!(!shown.stdout.contains("written-outside"), "{shown:?}");
+    // What the hint says helps, and a memory that goes on from it is not another one.
+    move_into_project(&world, &["memory"]);
+    world.plimsoll(&["memory", "set", "R5", "written-inside"]).run().expect_success();
+    let (is_found, shown) = memory_of(&world);
+    assert!(!is_found && shown.stderr.is_empty(), "{shown:?}");
+    assert!(shown.stdout.contains("written-outside") && shown.stdout.contains("written-inside"), "{shown:?}");
 }

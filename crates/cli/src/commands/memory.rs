@@ -3,14 +3,14 @@
 mod page;
 
 use crate::console;
-use crate::console::{fail, refused, say};
+use crate::console::{fail, refused, say, say_error};
 use crate::render;
 use crate::standard_input::text_of;
 use crate::value_parsers;
 use clap::{Args, Subcommand};
 use plimsoll_domain::memory::{Closing, Frame, Memory, Op, Register, Report, Values};
 use plimsoll_domain::text::{clip, one_line};
-use plimsoll_policy::words::MOVED_INTO_PROJECT;
+use plimsoll_policy::words::{HIDDEN_MEMORY, MOVED_INTO_PROJECT, SHOW_HIDDEN_MEMORY};
 use plimsoll_store::memory::{Change, MemoryError};
 use plimsoll_store::{Project, WritableProject, clock, memory, writable_project};
 use serde_json::{Map, Value, json};
@@ -163,6 +163,9 @@ fn done(report: &Report) -> String {
 }
 
 fn show(project: &Project, how: &ShowArguments) -> ExitCode {
+    if let Some(folder) = memory::hidden_memory(project) {
+        say_error(&format!("{HIDDEN_MEMORY} ({})\nhint: {SHOW_HIDDEN_MEMORY}", folder.display()));
+    }
     let memory = match memory::load(project) {
         Ok(memory) => memory,
         Err(error) => return refused(&error),

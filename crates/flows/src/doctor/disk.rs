@@ -35,6 +35,7 @@ pub(super) fn facts(project: &Project, found: &Files) -> DiskFacts {
         not_excluded: not_excluded(project, found),
         newer: formats::newer(project).iter().map(|path| super::shown(project, path)).collect(),
         tracked: tracked(project),
+        hidden_memory: memory::hidden_memory(project).map(|folder| super::shown(project, &folder)),
         long_memory: long_memory(project),
         records: keeping::look(project).ok().map(|records| RecordedBytes {
             all: records.bytes(),

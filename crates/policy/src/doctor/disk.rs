@@ -1,6 +1,7 @@
 //! Rights, locks, space: whether what we know can be written.
 
 use super::{Finding, Section};
+use crate::words::{HIDDEN_MEMORY, SHOW_HIDDEN_MEMORY};
 use plimsoll_domain::text::{bytes, counted};
 
 /// A folder or file that we write.
@@ -57,6 +58,8 @@ pub struct DiskFacts {
     pub tracked: Vec<String>,
     /// Files of ours that a newer version has written.
     pub newer: Vec<String>,
+    /// The folder of another working memory of this project, which sessions are not told.
+    pub hidden_memory: Option<String>,
     /// The log of the working memory, where it is too long for hooks to read.
     pub long_memory: Option<String>,
     /// What our records of this project take; none if that is unknown.
@@ -111,6 +114,9 @@ pub(super) fn section(facts: &DiskFacts) -> Section {
     findings.extend(git(facts));
     findings.extend(tracked(facts));
     findings.extend(newer(facts));
+    findings.extend(facts.hidden_memory.as_ref().map(|folder| {
+        Finding::warning("disk.hidden_memory", HIDDEN_MEMORY, SHOW_HIDDEN_MEMORY).at(folder.clone())
+    }));
     findings.extend(facts.long_memory.as_ref().map(|log| {
         let what = "the memory's log is longer than hooks read, and no snapshot covers it: sessions are told nothing of it";
         let todo = "if you wrote it, run `plimsoll memory`, which reads it once; if it came with a clone, delete it";
@@ -240,13 +246,14 @@ mod tests {
                 not_excluded: None,
                 newer: Vec::new(),
                 tracked: Vec::new(),
+                hidden_memory: None,
                 long_memory: None,
                 records: Some(RecordedBytes { all: 30_000_000, old: 0 }),
             };
             change(&mut facts);
             section(&facts)
         };
-        let cases: [Case; 18] = [
+        let cases: [Case; 19] = [
             (|_| (), &[]),
             (|facts| facts.tracked = vec![".claude/plimsoll/journal.jsonl".to_owned()], &["disk.tracked"]),
             (|facts| facts.folders[0].writable = false, &["disk.not_writable"]),
@@ -263,6 +270,7 @@ mod tests {
             (|facts| facts.records = Some(RecordedBytes { all: 2_000_000_000, old: 1 }), &["disk.records"]),
             (|facts| facts.repository = false, &["disk.no_repository"]),
             (|facts| facts.not_excluded = Some(".git/info/exclude".to_owned()), &["disk.not_excluded"]),
+            (|facts| facts.hidden_memory = Some("memory".to_owned()), &["disk.hidden_memory"]),
             (|facts| facts.long_memory = Some("log.jsonl".to_owned()), &["disk.long_memory"]),
             (|facts| facts.newer.push(".claude/ralph-state.json".to_owned()), &["disk.newer_format"]),
         ];
