@@ -46,6 +46,12 @@ pub fn free_space(path: &Path) -> Option<u64> {
     fs2::available_space(path).ok()
 }
 
+/// True if two paths are on one file system.
+pub fn is_same_volume(one: &Path, other: &Path) -> bool {
+    let device = |path: &Path| path.metadata().ok().map(|metadata| metadata.dev());
+    device(one) == device(other)
+}
+
 /// The first bytes of a file.
 pub fn beginning(path: &Path, most: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();

@@ -606,3 +606,23 @@ fn programs_of_another_build_are_named_and_one_of_the_project_is_not_started() {
     assert_eq!(version("/old/plimsoll"), Some("0.0.9".into()));
     assert_eq!(version("/plimsoll-mcp"), Some(env!("CARGO_PKG_VERSION").into()));
 }
+
+/// A sandbox may put a file system in memory over the state folder: commands write there, and nothing of it stays.
+#[test]
+fn a_state_folder_that_is_gone_afterwards_is_named() {
+    let world = World::untouched();
+    let state = world.home().join(".local/state");
+    std::fs::create_dir_all(&state).unwrap();
+    let doctor = |before: &str| {
+        let script = format!("{before} exec {} doctor --json", bin_dir().join("plimsoll").display());
+        world.command("unshare", &["-rm", "sh", "-c", &script]).run()
+    };
+    let is_named = |finished: &Finished| finished.stdout.contains("disk.fleeting_state");
+    let mounted = doctor(&format!("mount -t tmpfs tmpfs {} || exit 77;", state.display()));
+    if mounted.code == Some(77) || mounted.stdout.is_empty() {
+        eprintln!("NOT TESTED: no mount of its own can be made here");
+        return;
+    }
+    assert!(is_named(&mounted), "{mounted:?}");
+    assert!(!is_named(&doctor("")));
+}

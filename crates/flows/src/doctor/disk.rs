@@ -5,8 +5,8 @@ use crate::install::git_exclude;
 use crate::keeping;
 use plimsoll_domain::git_names::RepoPath;
 use plimsoll_policy::doctor::{DiskFacts, FileSystem, Folder, Lock, RecordedBytes, Scope, SettingsFile};
-use plimsoll_store::{Project, StoreError, disk, formats, lock, memory, volume};
-use std::path::Path;
+use plimsoll_store::{Project, StoreError, disk, environment, formats, lock, memory, volume};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// An honest writer holds the state's lock for about a millisecond.
@@ -35,6 +35,7 @@ pub(super) fn facts(project: &Project, found: &Files) -> DiskFacts {
         not_excluded: not_excluded(project, found),
         newer: formats::newer(project).iter().map(|path| super::shown(project, path)).collect(),
         tracked: tracked(project),
+        fleeting_state: fleeting_state(root).map(|folder| super::shown(project, &folder)),
         hidden_memory: memory::hidden_memory(project).map(|folder| super::shown(project, &folder)),
         long_memory: long_memory(project),
         records: keeping::look(project).ok().map(|records| RecordedBytes {
@@ -42,6 +43,15 @@ pub(super) fn facts(project: &Project, found: &Files) -> DiskFacts {
             old: records.pruning(keeping::A_MONTH).freed,
         }),
     }
+}
+
+/// The user's state folder, if it is in the computer's memory and the project is not. Where both are, nothing here is meant to stay.
+fn fleeting_state(root: &Path) -> Option<PathBuf> {
+    /// TMPFS_MAGIC of statfs(2).
+    const TMPFS: u64 = 0x0102_1994;
+    let state = environment::state_home()?.join("plimsoll");
+    let nearest = state.ancestors().find(|folder| disk::exists(folder))?;
+    (volume::kind(nearest) == Some(TMPFS) && !volume::is_same_volume(nearest, root)).then(|| state.clone())
 }
 
 fn long_memory(project: &Project) -> Option<String> {

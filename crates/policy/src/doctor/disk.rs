@@ -62,6 +62,8 @@ pub struct DiskFacts {
     pub hidden_memory: Option<String>,
     /// The log of the working memory, where it is too long for hooks to read.
     pub long_memory: Option<String>,
+    /// Our folder among the user's state, where it is in the computer's memory and the project is not.
+    pub fleeting_state: Option<String>,
     /// What our records of this project take; none if that is unknown.
     pub records: Option<RecordedBytes>,
 }
@@ -114,6 +116,11 @@ pub(super) fn section(facts: &DiskFacts) -> Section {
     findings.extend(git(facts));
     findings.extend(tracked(facts));
     findings.extend(newer(facts));
+    findings.extend(facts.fleeting_state.as_ref().map(|folder| {
+        let what = "the state folder is a file system in memory (tmpfs), as in a sandbox: what is written there is gone afterwards";
+        let todo = "let the sandbox write your state folder, or run `plimsoll init --local`, which keeps the project's files in the project";
+        Finding::warning("disk.fleeting_state", what, todo).at(folder.clone())
+    }));
     findings.extend(facts.hidden_memory.as_ref().map(|folder| {
         Finding::warning("disk.hidden_memory", HIDDEN_MEMORY, SHOW_HIDDEN_MEMORY).at(folder.clone())
     }));
@@ -246,6 +253,7 @@ mod tests {
                 not_excluded: None,
                 newer: Vec::new(),
                 tracked: Vec::new(),
+                fleeting_state: None,
                 hidden_memory: None,
                 long_memory: None,
                 records: Some(RecordedBytes { all: 30_000_000, old: 0 }),
@@ -253,7 +261,7 @@ mod tests {
             change(&mut facts);
             section(&facts)
         };
-        let cases: [Case; 19] = [
+        let cases: [Case; 20] = [
             (|_| (), &[]),
             (|facts| facts.tracked = vec![".claude/plimsoll/journal.jsonl".to_owned()], &["disk.tracked"]),
             (|facts| facts.folders[0].writable = false, &["disk.not_writable"]),
@@ -270,6 +278,7 @@ mod tests {
             (|facts| facts.records = Some(RecordedBytes { all: 2_000_000_000, old: 1 }), &["disk.records"]),
             (|facts| facts.repository = false, &["disk.no_repository"]),
             (|facts| facts.not_excluded = Some(".git/info/exclude".to_owned()), &["disk.not_excluded"]),
+            (|facts| facts.fleeting_state = Some("state".to_owned()), &["disk.fleeting_state"]),
             (|facts| facts.hidden_memory = Some("memory".to_owned()), &["disk.hidden_memory"]),
             (|facts| facts.long_memory = Some("log.jsonl".to_owned()), &["disk.long_memory"]),
             (|facts| facts.newer.push(".claude/ralph-state.json".to_owned()), &["disk.newer_format"]),
