@@ -150,13 +150,13 @@ if [ -n "$STEPS" ]; then
   rustc --edition 2024 -O -C panic=abort -C strip=symbols -o "$STAGE/steps" scripts/bench/steps.rs
 fi
 heading case instructions budget ""
-row "monitor in a run, nothing to change" "$(instructions plimsoll-post-tool quiet.json "$RUN")" 100000 143000
+row "monitor in a run, nothing to change" "$(instructions plimsoll-post-tool quiet.json "$RUN")" 100000 164000
 settled plimsoll-post-tool quiet.json "$RUN"
-row "monitor in a run, record rewritten" "$(instructions plimsoll-post-tool busier.json "$RUN")" 150000 209000
+row "monitor in a run, record rewritten" "$(instructions plimsoll-post-tool busier.json "$RUN")" 150000 235000
 settled plimsoll-post-tool quiet.json "$RUN"
-row "monitor in a run, one new turn for the turn log" "$(instructions plimsoll-post-tool turn.json "$RUN")" 700000 605000
+row "monitor in a run, one new turn for the turn log" "$(instructions plimsoll-post-tool turn.json "$RUN")" 700000 630000
 settled plimsoll-post-tool far.json "$RUN"
-row "monitor in a run, last usage 470 KB from the end" "$(instructions plimsoll-post-tool far.json "$RUN")" 500000 540000
+row "monitor in a run, last usage 470 KB from the end" "$(instructions plimsoll-post-tool far.json "$RUN")" 500000 555000
 settled plimsoll-post-tool large.json "$RUN"
 row "monitor in a run, payload of 114 KB" "$(instructions plimsoll-post-tool large.json "$RUN")" 1600000 1025000
 settled plimsoll-post-tool 1-mb.json "$RUN"
@@ -169,20 +169,20 @@ plain plimsoll-session-start status-start.json
 # The first call asks git, whose counts are then kept for a few seconds.
 settled plimsoll-statusline status.json
 grep -q '"counts":{' "$STAGE"/project/.claude/plimsoll/sessions/*.status.json || { echo "cost.sh: git counted nothing" >&2; exit 1; }
-row "status line, nothing new, git counted, a run shown" "$(instructions plimsoll-statusline status.json)" 150000 184000
+row "status line, nothing new, git counted, a run shown" "$(instructions plimsoll-statusline status.json)" 150000 198000
 # At this computer's time: git is asked by the first call and not by the next.
 calls plimsoll-statusline status.json >/dev/null
-executed plimsoll-statusline status.json 150000 160000
+executed plimsoll-statusline status.json 150000 171000
 row "the same, page faults" "$(faults plimsoll-statusline status.json)" 40 35
 plain plimsoll-post-tool quiet.json
 ORDINARY=$(instructions plimsoll-post-tool quiet.json)
-row "monitor in an ordinary session, nothing to change" "$ORDINARY" 100000 128000
-executed plimsoll-post-tool quiet.json 100000 106000
-row "the same, system calls" "$(calls plimsoll-post-tool quiet.json)" 35 45
+row "monitor in an ordinary session, nothing to change" "$ORDINARY" 100000 147000
+executed plimsoll-post-tool quiet.json 100000 118000
+row "the same, system calls" "$(calls plimsoll-post-tool quiet.json)" 35 47
 # Above the limit, what a hook touches is no longer side by side: scripts/order.sh puts it there.
 row "the same, page faults" "$(faults plimsoll-post-tool quiet.json)" 40 32
 plain plimsoll-post-tool quiet.json
-row "monitor in an ordinary session, record rewritten" "$(instructions plimsoll-post-tool busier.json)" 150000 195000
+row "monitor in an ordinary session, record rewritten" "$(instructions plimsoll-post-tool busier.json)" 150000 220000
 
 # The working memory comes last: with it there is more to look at everywhere.
 printf '{"session_id":"%s","transcript_path":"%s","cwd":"%s","hook_event_name":"PreToolUse","tool_name":"mcp__plimsoll__update_registers","tool_input":{"R2_NEXT":"Look at src/report.rs","R7_STATUS":"tests pass"},"tool_use_id":"toolu_50"}\n' \
@@ -205,12 +205,12 @@ for number in {10..59}; do MANY+=("VARIABLE_$number=a value of an ordinary lengt
 settled "plimsoll-post-tool memory" quiet.json "${MANY[@]}"
 plain "plimsoll-post-tool memory" earlier.json "${MANY[@]}"
 cp -a "$STAGE/project/.claude" "$STAGE/claude-before"
-row "typical batch: new turn, 7 KB, memory, 59 variables" "$(instructions "plimsoll-post-tool memory" typical.json "${MANY[@]}")" 600000 1165000
+row "typical batch: new turn, 7 KB, memory, 59 variables" "$(instructions "plimsoll-post-tool memory" typical.json "${MANY[@]}")" 600000 1180000
 anew() { rm -r "$STAGE/project/.claude" && cp -a "$STAGE/claude-before" "$STAGE/project/.claude"; }
 anew
 executed "plimsoll-post-tool memory" typical.json 600000 640000 "${MANY[@]}"
 anew
-row "the same, system calls" "$(calls "plimsoll-post-tool memory" typical.json "${MANY[@]}")" 90 95
+row "the same, system calls" "$(calls "plimsoll-post-tool memory" typical.json "${MANY[@]}")" 90 97
 row "the same, waits for the disk" "$(grep -cE '(fsync|fdatasync|syncfs)\(' "$STAGE/calls.log")" 1
 
 # Where the user alone has installed us, nothing of ours is in the project.
@@ -219,9 +219,9 @@ mkdir "$STAGE/project/.claude"
 echo '{"permissions":{"allow":["Bash(make:*)"]}}' >"$STAGE/project/.claude/settings.json"
 plain plimsoll-session-start start.json
 settled plimsoll-post-tool quiet.json
-row "monitor installed for the user, nothing to change" "$(instructions plimsoll-post-tool quiet.json)" 100000 134500
-executed plimsoll-post-tool quiet.json 100000 111000
-row "the same, system calls" "$(calls plimsoll-post-tool quiet.json)" 35 46
+row "monitor installed for the user, nothing to change" "$(instructions plimsoll-post-tool quiet.json)" 100000 154000
+executed plimsoll-post-tool quiet.json 100000 121000
+row "the same, system calls" "$(calls plimsoll-post-tool quiet.json)" 35 48
 row "the same, page faults" "$(faults plimsoll-post-tool quiet.json)" 40 33
 
 # 6 to 10 % above what each program is today: a library that slips in is seen, another path of the toolchain is not.
@@ -232,11 +232,11 @@ while read -r program limit; do
   [ -x "$PROGRAMS/$program" ] || { echo "cost.sh: there is no $PROGRAMS/$program" >&2; exit 1; }
   row "$program" "$(stat -c %s "$PROGRAMS/$program")" "$limit"
 done <<'LIMITS'
-plimsoll-post-tool 5300000
-plimsoll 14700000
-plimsoll-fleet 8400000
-plimsoll-linear 3740000
-plimsoll-mcp 3600000
-plimsoll-otel 3900000
+plimsoll-post-tool 5150000
+plimsoll 13900000
+plimsoll-fleet 8300000
+plimsoll-linear 3000000
+plimsoll-mcp 3400000
+plimsoll-otel 2920000
 LIMITS
 exit "$FAILED"
