@@ -6,6 +6,8 @@ CCSTATUSLINE=2.2.30
 CCLINE=1.1.2
 CCUSAGE=20.0.24
 GROWN=$STAGE/growth-project
+# Transcripts are read where the client keeps them.
+CONFIG=$STAGE/growth-home/.claude
 
 # Where the client keeps a session's transcript below a home.
 kept() { echo "$1/.claude/projects/project/$(id "$2").jsonl"; }
@@ -68,16 +70,18 @@ growth() {
 # The same where each result is another one, and so a file beside the log: DISTINCT is the time. Each round has a folder of its own,
 # and nothing is removed before: ext4 passes over the place of each file that went in the last seconds.
 capture_distinct() { # transcript, megabytes
-  local round folder file=$STAGE/growth-distinct.jsonl began ended times=()
-  awk '{ sub(/"type":"tool_result","content":"/, "&" NR " ") } 1' "$1" | sed "s/$(id "$2")/$(id 7)/g" >"$file"
+  local round folder file began ended times=()
+  file=$(kept "$STAGE/growth-home" 7)
+  awk '{ sub(/"type":"tool_result","content":"/, "&" NR " ") } 1' "$1" | sed "s/$(id "$2")/$(id 7)/g" >"$STAGE/growth-distinct.jsonl"
   for round in 1 2 3; do
     folder=$STAGE/growth-distinct-$round
     mkdir -p "$folder/.claude/plimsoll"
+    sed "s|$GROWN|$folder|g" "$STAGE/growth-distinct.jsonl" >"$file"
     sed -e "s|$1|$file|" -e "s/$(id "$2")/$(id 7)/" -e "s|$GROWN|$folder|g" "$STAGE/growth-start-$2.json" >"$STAGE/growth-start-distinct.json"
     plain plimsoll-session-start growth-start-distinct.json CLAUDE_PROJECT_DIR="$folder"
     sync
     began=${EPOCHREALTIME/./}
-    env -i "${ENVIRONMENT[@]}" env -C "$folder" "$BIN/plimsoll" turns sync >/dev/null
+    env -i "${ENVIRONMENT[@]}" CLAUDE_CONFIG_DIR="$CONFIG" env -C "$folder" "$BIN/plimsoll" turns sync >/dev/null
     ended=${EPOCHREALTIME/./}
     times+=($((ended - began)))
     [ "$(find "$folder/.claude/plimsoll/turns" -path '*.blobs/*' -type f | wc -l)" -ge $(($(wc -l <"$file") / 4)) ] || die "results were not distinct"
@@ -146,7 +150,7 @@ own_home() { # name
 # The turn log reads a whole transcript, beside a plain forward scan of the same file. What is captured here is what the
 # hooks find captured afterwards.
 capture() {
-  local size=${SIZES[-2]} file lines kept sync=(env -C "$GROWN" "$BIN/plimsoll" turns sync)
+  local size=${SIZES[-2]} file lines kept sync=(env -C "$GROWN" CLAUDE_CONFIG_DIR="$CONFIG" "$BIN/plimsoll" turns sync)
   [ -z "$QUICK" ] || size=1
   file=$(kept "$STAGE/growth-home" "$size")
   note "turn log, $size MB"

@@ -210,22 +210,20 @@ fn a_tick_must_hold_although_the_plan_is_removed_after_it() {
 
 #[test]
 fn only_at_the_promise_nothing_runs_before_and_no_tick_is_taken_back() {
-    for mode in ["promise", "never"] {
-        let world = world("# Plan\n\n- [ ] Item one\n- [ ] Item two\n");
-        world.write("check.sh", &format!("echo x >> ~/ran\n{CHECK}"));
-        let first = after("touch broken");
-        let finished = staged(
-            &world,
-            &[&first, PROMISES],
-            &["--verify", "sh check.sh", "--verify-each", mode, "--max-iterations", "2"],
-        );
-        assert_eq!(finished.code, Some(3), "{finished:?}");
-        assert_eq!(world.read("fix_plan.md"), "# Plan\n\n- [x] Item one\n- [x] Item two\n");
-        assert_eq!(world.read(world.home().join("ran")), "x\n", "for the promise alone");
-        let journal = journal(&world);
-        assert!(events(&journal, "verified").is_empty() && events(&journal, "ticks_taken_back").is_empty());
-        assert_eq!(events(&journal, "verdict")[1]["verify"][0]["passed"], false);
-    }
+    let world = world("# Plan\n\n- [ ] Item one\n- [ ] Item two\n");
+    world.write("check.sh", &format!("echo x >> ~/ran\n{CHECK}"));
+    let first = after("touch broken");
+    let finished = staged(
+        &world,
+        &[&first, PROMISES],
+        &["--verify", "sh check.sh", "--verify-each", "promise", "--max-iterations", "2"],
+    );
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    assert_eq!(world.read("fix_plan.md"), "# Plan\n\n- [x] Item one\n- [x] Item two\n");
+    assert_eq!(world.read(world.home().join("ran")), "x\n", "for the promise alone");
+    let journal = journal(&world);
+    assert!(events(&journal, "verified").is_empty() && events(&journal, "ticks_taken_back").is_empty());
+    assert_eq!(events(&journal, "verdict")[1]["verify"][0]["passed"], false);
 }
 
 const PLANTED: &str = "# Plan\n\n- [ ] Item one (verify: touch planted)\n- [ ] Item two\n";

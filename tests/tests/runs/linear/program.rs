@@ -268,7 +268,7 @@ fn it_tells_its_version_and_refuses_what_it_does_not_know() {
 fn the_doctor_compares_it_with_the_others() {
     let server = LinearServer::new();
     let mut world = world(&server);
-    let programs = in_its_place(&mut world, "echo plimsoll-linear 0.0.1");
+    let programs = in_its_place(&mut world, r#"echo '{"program":"plimsoll-linear","version":"0.0.1"}'"#);
     let doctor = |programs: &Path| ask(&world, programs, &["doctor", "--json"]).json();
     let found = |doctor: &Value| -> Vec<(String, String)> {
         let findings = doctor["findings"].as_array().cloned().unwrap_or_default();
