@@ -116,7 +116,7 @@ const LINEAR_CASES: [(Case, u64); 4] = [
             in_run: true,
             ..MONITOR
         },
-        19,
+        24,
     ),
     (
         Case {
@@ -127,7 +127,7 @@ const LINEAR_CASES: [(Case, u64); 4] = [
             in_run: true,
             ..MONITOR
         },
-        16,
+        17,
     ),
     (
         Case {
@@ -138,7 +138,7 @@ const LINEAR_CASES: [(Case, u64); 4] = [
             in_run: true,
             ..MONITOR
         },
-        36,
+        43,
     ),
     (
         Case {
@@ -149,7 +149,7 @@ const LINEAR_CASES: [(Case, u64); 4] = [
             in_run: true,
             ..MONITOR
         },
-        41,
+        48,
     ),
 ];
 
