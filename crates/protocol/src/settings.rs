@@ -236,8 +236,11 @@ pub fn install(
     while let Some(stale) = first_stale(&body, &wanted)? {
         body = take_out(&body, &stale, &TextBefore::new(None))?;
     }
-    let (text, foreign_status_line) =
-        if parts.guarded { (body, None) } else { status::put(&body, command_for, asked.wrap)? };
+    let (text, foreign_status_line) = if parts.guarded {
+        (status::take_out(&body)?.unwrap_or(body), None)
+    } else {
+        status::put(&body, command_for, asked.wrap)?
+    };
     body = text;
     let mut variable = None;
     // A user who removed the variable is not asked again.

@@ -128,6 +128,7 @@ fn our_hooks_in_the_shared_settings_are_named_and_become_those_for_everybody() {
             .map(|(_, command)| command)
             .all(|command| is_guarded(command) || command == "say done")
     );
+    assert!(settings["statusLine"].is_null(), "a colleague without our programs would lose their own");
     let said = stage.done(&["init"]);
     assert!(!said.contains("Careful"), "guarded entries give way: {said}");
     let said = stage.done(&["uninstall", "--project"]);
