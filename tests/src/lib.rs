@@ -10,6 +10,7 @@ use plimsoll_domain::state::RunOptions;
 use plimsoll_domain::state::{IterationRecord, Phase};
 use plimsoll_domain::{RunId, RunState, SessionId};
 use plimsoll_store::{Project, state_file};
+pub use plimsoll_testkit::quota::{usage_limit, with_quota};
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::story::{Turn, story, tick};
 use plimsoll_testkit::workspace_root;
@@ -91,22 +92,6 @@ pub fn subscribed(todo: &str) -> World {
     world.set_env("ANTHROPIC_API_KEY", "");
     world.set_env("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-scripted-model-only-000000");
     world
-}
-
-/// What the API's headers say of the five-hour quota.
-pub fn quota(step: Step, status: &str, utilization: f64, resets_at: u64) -> Step {
-    let reset = resets_at.to_string();
-    step.header("anthropic-ratelimit-unified-status", status)
-        .header("anthropic-ratelimit-unified-reset", reset.clone())
-        .header("anthropic-ratelimit-unified-representative-claim", "five_hour")
-        .header("anthropic-ratelimit-unified-5h-status", status)
-        .header("anthropic-ratelimit-unified-5h-utilization", utilization.to_string())
-        .header("anthropic-ratelimit-unified-5h-reset", reset)
-}
-
-/// The answer of an API whose five-hour quota is used up.
-pub fn usage_limit(resets_at: u64) -> Step {
-    quota(Step::error(429, "This request would exceed your account's rate limit"), "rejected", 1.0, resets_at)
 }
 
 /// `plimsoll run` with an objective, in a project made by [`world`].

@@ -19,6 +19,7 @@ mod places;
 pub mod postgres;
 mod process_group;
 pub mod proxy;
+pub mod quota;
 #[cfg(feature = "replay")]
 pub mod replay;
 #[cfg(feature = "terminal")]

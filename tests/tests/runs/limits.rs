@@ -3,8 +3,8 @@
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, events, honest, journal, markers, quota, resume, run, start, start_real, start_real_in,
-    subscribed, usage_limit, world,
+    ITEMS, LIFELIKE, events, honest, journal, markers, resume, run, start, start_real, start_real_in,
+    subscribed, usage_limit, with_quota, world,
 };
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -283,7 +283,7 @@ fn a_share_of_the_quota_holds_the_run_until_the_quota_begins_anew() {
     let _model = start_real_in(&[1], &mut world, move |turn| {
         let resets_at = reset.at();
         let used = if in_seconds(0) < resets_at { 0.83 } else { 0.04 };
-        quota(honest(turn), "allowed", used, if used > 0.5 { resets_at } else { resets_at + 18_000 })
+        with_quota(honest(turn), "allowed", used, if used > 0.5 { resets_at } else { resets_at + 18_000 })
             .delay(LIFELIKE)
     });
     let finished = run(&world, &["--stop-at-limit", "80"]);
@@ -304,7 +304,7 @@ fn a_larger_share_opens_a_run_that_waits_for_its_quota() {
     let mut world = subscribed(ITEMS);
     let resets_at = in_seconds(7_200);
     let _model = start_real_in(&[1], &mut world, move |turn| {
-        quota(honest(turn), "allowed", 0.83, resets_at).delay(LIFELIKE)
+        with_quota(honest(turn), "allowed", 0.83, resets_at).delay(LIFELIKE)
     });
     let held = run(&world, &["--stop-at-limit", "80", "--no-wait"]);
     assert_eq!(held.code, Some(6), "{held:?}");

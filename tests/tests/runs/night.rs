@@ -3,7 +3,7 @@
 
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::{Turn, tick};
-use plimsoll_tests::{LIFELIKE, events, journal, markers, start_real, world};
+use plimsoll_tests::{LIFELIKE, events, journal, markers, start_real, usage_limit, world};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -54,7 +54,9 @@ impl Night {
                 self.overloads += 1;
                 Step::error(529, "Overloaded")
             }
-            (LIMITED, 0) if now() < *self.resets_at.get_or_insert(now() + 2) => usage_limit(self.resets_at),
+            (LIMITED, 0) if now() < *self.resets_at.get_or_insert(now() + 2) => {
+                usage_limit(self.resets_at.unwrap_or_default())
+            }
             (STUCK, 0) => Step::bash("cargo-that-is-not-there test; exit 1").usage(30_000),
             (STUCK, _) => Step::text("I could not do it.").usage(31_000),
             // Half of the work, then the client is gone, with an edit that is not committed.
@@ -71,17 +73,6 @@ impl Night {
             _ => Step::text(format!("{item} is done.")).usage(31_000),
         }
     }
-}
-
-fn usage_limit(resets_at: Option<u64>) -> Step {
-    let reset = resets_at.unwrap_or_default().to_string();
-    Step::error(429, "This request would exceed your account's rate limit")
-        .header("anthropic-ratelimit-unified-status", "rejected")
-        .header("anthropic-ratelimit-unified-reset", reset.clone())
-        .header("anthropic-ratelimit-unified-representative-claim", "five_hour")
-        .header("anthropic-ratelimit-unified-5h-status", "rejected")
-        .header("anthropic-ratelimit-unified-5h-utilization", "1.0")
-        .header("anthropic-ratelimit-unified-5h-reset", reset)
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The faults of a night, and the answers at which they occur; both follow from the seed.
 
 use super::clock::{Clock, Reset};
-use plimsoll_testkit::Dice;
 use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::{Dice, quota};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -112,12 +112,5 @@ impl Troubles {
 
 /// The answer of an API whose five-hour quota is used up.
 pub(crate) fn usage_limit(until: SystemTime) -> Step {
-    let reset = until.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().to_string();
-    Step::error(429, "This request would exceed your account's rate limit")
-        .header("anthropic-ratelimit-unified-status", "rejected")
-        .header("anthropic-ratelimit-unified-reset", reset.clone())
-        .header("anthropic-ratelimit-unified-representative-claim", "five_hour")
-        .header("anthropic-ratelimit-unified-5h-status", "rejected")
-        .header("anthropic-ratelimit-unified-5h-utilization", "1.0")
-        .header("anthropic-ratelimit-unified-5h-reset", reset)
+    quota::usage_limit(until.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
 }
