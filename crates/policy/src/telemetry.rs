@@ -24,7 +24,7 @@ pub const RUN_ID: &str = "plimsoll.run_id";
 /// The label with its name.
 pub const RUN_NAME: &str = "plimsoll.run_name";
 
-/// What is encoded in a label's value. The specification asks for commas and everything outside ASCII.
+/// The characters that are percent-encoded in a label's value. The specification asks for commas and everything outside ASCII.
 const RESERVED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':').remove(b'/');
 

@@ -106,9 +106,9 @@ pub fn continue_from(file: &str) -> String {
 /// Below what a command printed that had to write into the project.
 pub const MOVED_INTO_PROJECT: &str = "Plimsoll's state folder cannot be written here, as in Claude Code's sandbox. From now on Plimsoll keeps the files of this project in the project: in `.claude/plimsoll` and `.claude/handoffs`, which are hidden from git.";
 
-/// Of a working memory of the project that sessions are not told, because the project has files of Plimsoll's in it now.
+/// Says that the project has another working memory, which sessions do not see because its own files come first.
 pub const HIDDEN_MEMORY: &str = "this project has another working memory, outside of it, that sessions are not told: Plimsoll's files in the project come first";
-/// What the user can do about that.
+/// Says how the user gets that memory back.
 pub const SHOW_HIDDEN_MEMORY: &str = "if `.claude/plimsoll` or `.claude/plimsoll.json` came with a clone, remove it; to use that memory here, copy its folder into `.claude/plimsoll`";
 
 /// At the start of an ordinary session, for the user: an earlier one has left a handoff that nobody has read.

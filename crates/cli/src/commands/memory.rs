@@ -101,7 +101,7 @@ struct ListArguments {
 /// Does what is asked.
 pub(crate) fn memory(arguments: &MemoryArguments) -> ExitCode {
     let project = Project::of_command();
-    // Where the project's files cannot be written it stays so long, and what follows says so.
+    // A snapshot cannot be written in a read-only project. The commands below then name the long log.
     let _ = memory::fold_whole(&project);
     let op =
         match &arguments.verb {

@@ -14,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 /// So many of the newest are shown, and so many of these as a whole.
 const SHOWN: usize = 40;
 const WHOLE: usize = 3;
-/// What is encoded in a part of a URL's path.
+/// The characters that are percent-encoded in a part of a URL's path.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// How much of one.
 const TEXT: usize = 12_000;
