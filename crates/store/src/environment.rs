@@ -5,15 +5,22 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// A variable that is set and not empty.
+/// A variable that is set, not empty, and UTF-8.
 pub fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
+    let (_, value) = variables().iter().find(|(known, _)| known == name)?;
+    value.to_str().filter(|value| !value.is_empty()).map(str::to_owned)
 }
 
 /// Every variable. Bytes that are not UTF-8 are replaced.
 pub fn all() -> impl Iterator<Item = (String, String)> {
-    let text = |part: OsString| part.to_string_lossy().into_owned();
-    std::env::vars_os().map(move |(name, value)| (text(name), text(value)))
+    let text = |part: &OsString| part.to_string_lossy().into_owned();
+    variables().iter().map(move |(name, value)| (text(name), text(value)))
+}
+
+/// The environment, read once: libc walks through all of it for each name, and a hook asks for 17.
+fn variables() -> &'static [(OsString, OsString)] {
+    static VARIABLES: OnceLock<Vec<(OsString, OsString)>> = OnceLock::new();
+    VARIABLES.get_or_init(|| std::env::vars_os().collect())
 }
 
 /// A variable that is set to something other than an off word.
