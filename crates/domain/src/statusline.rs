@@ -164,8 +164,11 @@ impl StatusLine {
                 "statusline.separator has a control character, which a terminal may interpret".to_owned(),
             );
         }
+        // What is borrowed are the names of the default lines; what a file names is owned.
         let unknown = |name: &&Cow<'static, str>| {
-            SegmentKind::named(name).is_none() && !self.segments.contains_key(name.as_ref())
+            matches!(name, Cow::Owned(_))
+                && SegmentKind::named(name).is_none()
+                && !self.segments.contains_key(name.as_ref())
         };
         if let Some(name) = self.lines.iter().flatten().find(unknown) {
             return Some(format!(

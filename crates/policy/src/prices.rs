@@ -140,7 +140,7 @@ impl Tariff {
     /// Returns the tariff of a response by this model.
     pub fn new(model: Option<&str>, usage: &BilledUsage) -> Tariff {
         Tariff {
-            model: model.map(family_name).unwrap_or_default(),
+            model: model.map(family_name).unwrap_or_default().to_owned(),
             is_fast: usage.speed.as_deref() == Some("fast"),
             is_us: usage.inference_geo.as_deref() == Some("us"),
         }

@@ -111,7 +111,7 @@ impl SessionUsage {
         for (model, usage) in self.reported.iter().flat_map(|account| &account.models) {
             let cache_writes = usage.cache_creation_input_tokens.unwrap_or(0);
             let cache_write_1h = usage.cache_creation_1h.unwrap_or(0).min(cache_writes);
-            families.entry(family_name(model)).or_default().add(BilledTokens {
+            families.entry(family_name(model).to_owned()).or_default().add(BilledTokens {
                 input: usage.input_tokens.unwrap_or(0),
                 output: usage.output_tokens.unwrap_or(0),
                 cache_read: usage.cache_read_input_tokens.unwrap_or(0),

@@ -57,7 +57,7 @@ const NEVER_WITH_SUFFIX: [&str; 2] = ["opus-4-6", "sonnet-4-6"];
 pub fn compaction_window(windows: &[CompactionWindow], model: Option<&str>) -> Option<u64> {
     let family = model.map(family_name);
     let holds = |window: &&CompactionWindow| match &window.model {
-        Some(model) => family.as_ref().is_some_and(|family| *family == family_name(model)),
+        Some(model) => family == Some(family_name(model)),
         None => true,
     };
     windows.iter().find(holds)?.tokens
@@ -89,8 +89,8 @@ pub fn auto_compact(window: u64, model: Option<&str>, knobs: &CompactionConfig) 
 
 fn never_by_threshold(model: &str) -> bool {
     let name = family_name(model);
-    let with_suffix = model.ends_with("[1m]") && NEVER_WITH_SUFFIX.contains(&name.as_str());
-    with_suffix || NEVER_BY_THRESHOLD.contains(&name.as_str())
+    let with_suffix = model.ends_with("[1m]") && NEVER_WITH_SUFFIX.contains(&name);
+    with_suffix || NEVER_BY_THRESHOLD.contains(&name)
 }
 
 /// Where the levels begin in a window: each where the percent of readings changes to the one that is announced for it,

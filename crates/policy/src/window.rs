@@ -112,7 +112,7 @@ fn by_name(model: &str, evidence: &WindowEvidence<'_>) -> Window {
     let name = family_name(model);
     let client_version = evidence.client_version.and_then(parse_version);
     let is_old_client = client_version.is_some_and(|version| version <= LAST_WITH_SMALL_WINDOWS);
-    if is_old_client || SMALL_MODELS.contains(&name.as_str()) {
+    if is_old_client || SMALL_MODELS.contains(&name) {
         return Window { tokens: SMALL, source: WindowSource::Table };
     }
     let known = KNOWN_FAMILIES.iter().any(|family| name.contains(family));
@@ -136,7 +136,7 @@ pub fn base_name(model: &str) -> &str {
 }
 
 /// The model's family as the tables spell it: `us.anthropic.claude-sonnet-4-5-20250929-v1:0` → `sonnet-4-5`.
-pub(crate) fn family_name(model: &str) -> String {
+pub(crate) fn family_name(model: &str) -> &str {
     let name = base_name(model);
     let name = name.rfind("claude-").map_or(name, |place| &name[place + "claude-".len()..]);
     let is_extra = |part: &str| {
@@ -145,7 +145,8 @@ pub(crate) fn family_name(model: &str) -> String {
             || part.starts_with('v')
     };
     let name = name.split('@').next().unwrap_or(name);
-    name.split('-').take_while(|part| !is_extra(part)).collect::<Vec<_>>().join("-")
+    let length: usize = name.split('-').take_while(|part| !is_extra(part)).map(|part| part.len() + 1).sum();
+    &name[..length.saturating_sub(1)]
 }
 
 #[cfg(test)]
