@@ -35,7 +35,8 @@ pub fn newer(document: &[u8]) -> Option<u32> {
     }
     // serde would fill the field from a list, too.
     let is_object = document.trim_ascii_start().starts_with(b"{");
-    let Numbered { format } = serde_json::from_slice(document).ok().filter(|_| is_object)?;
+    let Numbered { format } =
+        serde_json::from_str(std::str::from_utf8(document).ok()?).ok().filter(|_| is_object)?;
     (format > FORMAT).then_some(format)
 }
 
@@ -49,7 +50,7 @@ pub fn newer_record(line: &[u8]) -> Option<u32> {
     struct Version {
         v: u32,
     }
-    let Numbered { header: Version { v } } = serde_json::from_slice(line).ok()?;
+    let Numbered { header: Version { v } } = serde_json::from_str(std::str::from_utf8(line).ok()?).ok()?;
     (v > FORMAT).then_some(v)
 }
 

@@ -31,8 +31,8 @@ use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
 /// Everything that is known about one run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(Deserialize), serde(default))]
 pub struct RunState {
     /// The format of the file.
     pub format: Format,
@@ -96,6 +96,10 @@ pub enum VerifyEach {
     Promise,
 }
 
+fn as_text(bytes: &[u8]) -> Result<&str, serde_json::Error> {
+    std::str::from_utf8(bytes).map_err(|error| serde::de::Error::custom(format_args!("not UTF-8: {error}")))
+}
+
 /// How many of the last items are remembered with their cost.
 const GROWTH_KEPT: usize = 20;
 
@@ -117,25 +121,21 @@ impl RunState {
         // Straight off the text takes a third of the time. What that refuses, such as a `null` or a field that is there twice,
         // the document decides.
         // The letters are checked once for the whole text, not for each of its strings.
-        match std::str::from_utf8(text).map(|text| read::read(text, History::Read)) {
-            Ok(Ok(state)) => Ok(state),
-            _ => RunState::from_document(&serde_json::from_slice(text)?),
-        }
+        let text = as_text(text)?;
+        read::read(text, History::Read).or_else(|_| RunState::from_document(&serde_json::from_str(text)?))
     }
 
     /// Reads the state with an empty history: the history grows with the run, and hooks do not need it.
     pub fn from_text_without_history(text: &[u8]) -> Result<RunState, serde_json::Error> {
-        match std::str::from_utf8(text).map(|text| read::read(text, History::Skip)) {
-            Ok(Ok(state)) => Ok(state),
-            _ => RunState::from_text(text).map(|state| RunState { context_history: Vec::new(), ..state }),
-        }
+        let state = read::read(as_text(text)?, History::Skip).or_else(|_| RunState::from_text(text))?;
+        Ok(RunState { context_history: Vec::new(), ..state })
     }
 
     /// The same off its document.
     pub fn from_document(document: &Value) -> Result<RunState, serde_json::Error> {
         let mut known = document.clone();
         strip_nulls(&mut known);
-        serde_json::from_value(known)
+        read::read(&known.to_string(), History::Read)
     }
 
     /// The state as its file holds it where nobody else has put anything there: what [`RunState::write_into`] makes of an empty
@@ -148,7 +148,7 @@ impl RunState {
 
     /// Writes the state into its document: our fields in their old places, foreign fields untouched.
     pub fn write_into(&self, document: &mut Value) {
-        if let Ok(known) = serde_json::to_value(self) {
+        if let Some(known) = self.text().and_then(|text| serde_json::from_str(&text).ok()) {
             merge(document, known);
         }
     }

@@ -171,7 +171,7 @@ pub struct AgentNote {
 impl AgentNote {
     /// Reads the note; an unreadable one is ignored.
     pub fn parse(bytes: &[u8]) -> AgentNote {
-        serde_json::from_slice(bytes).unwrap_or_default()
+        std::str::from_utf8(bytes).ok().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
 }
 

@@ -6,7 +6,6 @@ use plimsoll_domain::record::ClientSettings;
 use plimsoll_domain::settings::authority::{self, Ignored};
 use plimsoll_domain::{RunId, SessionId, Settings};
 use plimsoll_protocol::client_settings::CompactionKeys;
-use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -169,14 +168,14 @@ fn with_project(user: &Value, own: Content, path: &Path) -> Result<(Settings, Ve
 }
 
 fn sense(keys: &Value, path: &Path) -> Result<Settings, StoreError> {
-    Settings::deserialize(keys).map_err(|error| fault(path, error))
+    sessions::parse(keys.to_string().as_bytes()).map_err(|error| fault(path, error))
 }
 
 /// One file, of which each key is known and has the right type, so that a fault is reported with its place.
 fn read(path: &Path) -> Result<Option<Content>, StoreError> {
     let Some(bytes) = disk::read(path)? else { return Ok(None) };
     let settings = sessions::parse(&bytes).map_err(|error| fault(path, error))?;
-    let keys = serde_json::from_slice(&bytes).map_err(|error| fault(path, error))?;
+    let keys = sessions::parse(&bytes).map_err(|error| fault(path, error))?;
     Ok(Some(Content { keys, settings }))
 }
 

@@ -144,7 +144,7 @@ pub fn spent_on(project: &Project, day: &str, but: &RunId) -> Cost {
     let others = disk::names(&runs).into_iter().filter(|name| name != but.as_str());
     let ledgers = others.map(|name| runs.join(name).join(LEDGER)).filter(is_recent);
     let cost = |path: PathBuf| -> Option<Cost> {
-        let ledger: CostOfDay = serde_json::from_slice(&disk::read(&path).ok()??).ok()?;
+        let ledger: CostOfDay = sessions::load_parsed(&path)?;
         Some(ledger.cost_of_day.on(day))
     };
     ledgers.filter_map(cost).sum()

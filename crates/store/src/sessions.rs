@@ -51,7 +51,7 @@ pub fn load_for_status_line(project: &Project, session_id: &SessionId) -> Sessio
     }
     let bytes =
         project.session(session_id).and_then(|path| disk::read(&path).ok().flatten()).unwrap_or_default();
-    match serde_json::from_slice::<Glance<'_>>(&bytes) {
+    match serde_json::from_str::<Glance<'_>>(std::str::from_utf8(&bytes).unwrap_or_default()) {
         Ok(Glance { session_id: own, transcript_path, client_settings, largest_step })
             if session_id == own =>
         {
@@ -151,7 +151,7 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> 
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => serde_json::from_str(text),
-        Err(_) => serde_json::from_slice(bytes),
+        Err(error) => Err(serde::de::Error::custom(format_args!("not UTF-8: {error}"))),
     }
 }
 

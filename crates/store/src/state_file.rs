@@ -72,7 +72,7 @@ pub fn foreign(project: &Project) -> Result<Option<Value>, StoreError> {
 
 /// An object without the id of a run that this user began here; an empty one, too.
 fn nobodys(project: &Project, bytes: &[u8]) -> Option<Value> {
-    let document: Value = serde_json::from_slice(bytes).ok()?;
+    let document: Value = sessions::parse(bytes).ok()?;
     let id = document.get("run_id").and_then(Value::as_str).filter(|id| !id.is_empty());
     (document.is_object() && !id.is_some_and(|id| ledger::knows(project, &RunId::from(id))))
         .then_some(document)

@@ -3,6 +3,7 @@
 //! log's chain, and what came after it is folded.
 
 use super::{Change, Room};
+use crate::sessions;
 use crate::turn_log::{Forwards, Head, LineStart, RawLine};
 use crate::{Durability, Project, StoreError, TurnLog, disk};
 use plimsoll_domain::Timestamp;
@@ -54,7 +55,7 @@ pub(super) struct Snapshot {
 }
 
 fn read(path: &std::path::Path) -> Option<Snapshot> {
-    let snapshot: Snapshot = serde_json::from_slice(&disk::read(path).ok()??).ok()?;
+    let snapshot: Snapshot = sessions::load_parsed(path)?;
     // Everybody counts on a root.
     (!snapshot.memory.frames.is_empty()).then_some(snapshot)
 }

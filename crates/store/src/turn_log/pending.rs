@@ -1,6 +1,7 @@
 //! What could not be added when it happened: one small file for each record, merged by the one that writes next.
 
 use super::{NewRecord, TurnLog};
+use crate::sessions;
 use crate::{StoreError, clock, disk};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ pub(super) fn put(log: &TurnLog, entry: &NewRecord) -> Result<(), StoreError> {
 pub(super) fn waiting(log: &TurnLog) -> Vec<(String, PathBuf, NewRecord)> {
     let read = |path: PathBuf| {
         let name = path.file_name()?.to_str()?.to_owned();
-        let entry = serde_json::from_slice(&disk::read(&path).ok()??).ok()?;
+        let entry = sessions::load_parsed(&path)?;
         Some((name, path, entry))
     };
     files(log).into_iter().filter_map(read).collect()

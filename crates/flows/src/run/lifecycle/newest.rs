@@ -23,7 +23,7 @@ pub(super) fn newest_run_id(project: &Project) -> Result<Option<RunId>, StoreErr
 /// The copy of the newest run of ours.
 pub(super) fn copy(project: &Project) -> Option<RunState> {
     let bytes = disk::read(&state_file::copy_path(project)).ok().flatten()?;
-    serde_json::from_slice(&bytes).ok()
+    RunState::from_text(&bytes).ok()
 }
 
 /// A state with the id of a run and without the rest of what makes it ours.
