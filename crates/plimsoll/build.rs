@@ -38,8 +38,14 @@ fn linker_script(names: &str) -> String {
     let functions = named("tw", &[".text", ".text.unlikely"]);
     // What is written first ends the file's part and begins what only memory has: one page.
     let (data, blank) = (named("d", &[".data", ".data.rel.local"]), named("b", &[".bss"]));
+    // The tables by which a stack is unwound are 300 kB. A panic aborts, and in a stripped program a backtrace has no names.
     format!(
         "SECTIONS
+{{
+  /DISCARD/ : {{ *(EXCLUDE_FILE(*crtbegin*.o *crtend*.o) .eh_frame .gcc_except_table .gcc_except_table.*) }}
+}}
+INSERT BEFORE .text;
+SECTIONS
 {{
   .rodata.together : {{
     *(.rodata.cst*)
