@@ -18,12 +18,7 @@ use std::time::Duration;
 
 /// Prints a page of words; a reader that has gone away is a normal end.
 pub fn say(text: impl Display) {
-    let _ = try_say(text);
-}
-
-/// Prints a page of words at once; fails when nobody reads any more.
-pub(crate) fn try_say(text: impl Display) -> io::Result<()> {
-    print(&SafeText::page(&format!("{text}\n")))
+    let _ = print(&SafeText::page(&format!("{text}\n")));
 }
 
 /// True on a terminal, unless the user wants none.

@@ -42,7 +42,6 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("start", &["--objective HOSTILE --name HOSTILE"]),
     ("status", &["", "--markdown", "--answer 1 HOSTILE", "--answer HOSTILE x"]),
     ("statusline explain", &[""]),
-    ("turns diff", &["1 2", "HOSTILE 1"]),
     ("turns erase", &["2 --reason HOSTILE", "HOSTILE"]),
     ("turns export", &["--format html", "--format jsonl", "--format otel"]),
     ("turns grep", &["owned", "HOSTILE"]),
@@ -80,7 +79,6 @@ const APART: &[(&str, &str)] = &[
     ("fleet status", FLEET),
     ("fleet stop", FLEET),
     ("statusline edit", "a whole screen: below"),
-    ("turns follow", "it never ends: below"),
     ("with-context", "it hands its own standard output to the program that it is told to run"),
 ];
 
@@ -270,14 +268,12 @@ fn no_whole_screen_shows_them() {
 }
 
 #[test]
-fn what_follows_never_steers() {
+fn a_followed_log_never_steers() {
     let world = project();
-    for words in [&["turns", "follow"][..], &["log", "--follow"]] {
-        let mut running = world.plimsoll(words).spawn();
-        world.wait_until(|| running.stdout_so_far().contains("owned"), "a first line");
-        running.kill();
-        assert!(!steers(&running.stdout_so_far()), "{words:?}: {:?}", running.stdout_so_far());
-    }
+    let mut running = world.plimsoll(&["log", "--follow"]).spawn();
+    world.wait_until(|| running.stdout_so_far().contains("owned"), "a first line");
+    running.kill();
+    assert!(!steers(&running.stdout_so_far()), "{:?}", running.stdout_so_far());
 }
 
 #[test]

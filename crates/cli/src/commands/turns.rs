@@ -1,8 +1,6 @@
 //! `plimsoll turns`: every turn of the sessions of this project, from our own log.
 
-mod diff;
 mod erase;
-mod follow;
 mod grep;
 mod list;
 mod row;
@@ -49,8 +47,6 @@ enum Verb {
     Show(show::ShowArguments),
     /// Turns that contain a text
     Grep(grep::GrepArguments),
-    /// What changed from one turn to another: files and working memory
-    Diff(diff::DiffArguments),
     /// Turns, failures, tools, tokens, what filled the window, cost
     Stats(stats::StatsArguments),
     /// Check that the log is unchanged. Exit 0: intact; 1: changed, cut or corrupt
@@ -59,8 +55,6 @@ enum Verb {
     Sync(SyncArguments),
     /// Export a session to share: web page, OpenTelemetry, JSON lines
     Export(crate::commands::export::Export),
-    /// Turns as they happen
-    Follow(follow::FollowArguments),
     /// Delete the contents of turns permanently; their numbers and the chain stay
     Erase(erase::EraseArguments),
 }
@@ -80,12 +74,10 @@ pub(crate) fn turns(arguments: &TurnsArguments) -> ExitCode {
         Some(Verb::List(arguments)) => list::list(&project, arguments),
         Some(Verb::Show(arguments)) => show::show(&project, arguments),
         Some(Verb::Grep(arguments)) => grep::grep(&project, arguments),
-        Some(Verb::Diff(arguments)) => diff::diff(&project, arguments),
         Some(Verb::Stats(arguments)) => stats::stats(&project, arguments),
         Some(Verb::Verify(arguments)) => verify::verify(&project, arguments),
         Some(Verb::Sync(arguments)) => sync(&project, arguments),
         Some(Verb::Export(arguments)) => Ok(crate::commands::export::run(arguments)),
-        Some(Verb::Follow(arguments)) => follow::follow(&project, arguments),
         Some(Verb::Erase(arguments)) => erase::erase(&project, arguments),
     };
     done.unwrap_or_else(|error| match error {
