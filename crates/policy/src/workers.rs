@@ -13,7 +13,6 @@
 #[cfg(test)]
 mod interleavings;
 pub mod queue;
-pub mod schedule;
 
 use plimsoll_domain::board::{Aside, Board, BoardItem, Lease, Moment, Stage};
 use plimsoll_domain::item_area::overlap;

@@ -156,12 +156,11 @@ pub(crate) fn check(tables: &Tables, kind: &str, value: &Value, what: &str) {
 }
 
 /// Each command with the type of what it prints.
-const COMMANDS: [(&str, &str); 18] = [
+const COMMANDS: [(&str, &str); 17] = [
     ("--version --json", "build"),
     ("status --json", "status or status_without_run?"),
     ("context --json", "context"),
     ("plan --json", "plan"),
-    ("plan --json --workers 2", "plan"),
     ("doctor --json", "doctor"),
     ("log --why --json", "[entry]"),
     ("log --why checkpoint --json", "[entry]"),

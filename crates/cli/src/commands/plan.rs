@@ -2,14 +2,12 @@
 
 mod draft;
 mod fix;
-mod side_by_side;
 mod table;
 
 use crate::console;
 use crate::console::fail;
 use crate::render;
 use crate::target_session::TargetSession;
-use crate::value_parsers;
 use clap::Args;
 use plimsoll_domain::plan_remarks::plan_remarks;
 use plimsoll_domain::todo::DEFAULT_PLAN;
@@ -40,9 +38,6 @@ pub(crate) struct PlanArguments {
     /// The plan [default: the run's plan, else fix_plan.md; with --fix and --draft, fix_plan.md]
     #[arg(long, value_name = "FILE")]
     todo: Option<String>,
-    /// Show also what N workers would do with it: which items side by side, what decides how long it takes
-    #[arg(long, value_name = "N", value_parser = value_parsers::workers, conflicts_with = "writes")]
-    workers: Option<usize>,
     /// Make items of lines that look like items: `- [] x` and `[ ] x` become `- [ ] x`, and so does `1. x` if the plan has no box.
     /// A mark such as `[-]` becomes a question to you. Shows the change and asks before writing
     #[arg(long, conflicts_with = "json", group = "writes")]
@@ -66,7 +61,6 @@ const EXAMPLES: &str = "\
 Examples:
   plimsoll plan
   plimsoll plan --json | jq .better
-  plimsoll plan --workers 3        what could be done side by side
   plimsoll plan --fix              make items of `- [] …` or `1. …` lines
   plimsoll plan --draft SPEC.md    let Claude Code propose the items
 
@@ -116,14 +110,10 @@ pub(crate) fn show(arguments: &PlanArguments) -> ExitCode {
     let state = state.unwrap_or_default();
     let mut figures = Figures::of(&project, &state, &todo);
     figures.plan.complaints.extend(plan_remarks(&text).words());
-    let shared = arguments.workers.map(|workers| (side_by_side::of(&todo, &figures.plan, workers), workers));
     if arguments.json {
-        let shared = shared.as_ref().map(|(schedule, workers)| side_by_side::json(schedule, *workers));
-        console::json(json(&figures.plan, figures.room, &todo.parked(), shared.as_ref()));
+        console::json(json(&figures.plan, figures.room, &todo.parked()));
     } else {
-        let shared = shared.map(|(schedule, workers)| side_by_side::text(&schedule, workers));
-        let page = std::iter::once(figures.view(&file, &todo).text()).chain(shared);
-        render::page::show(&page.collect::<Vec<_>>().join("\n\n"), arguments.markdown);
+        render::page::show(&figures.view(&file, &todo).text(), arguments.markdown);
     }
     ExitCode::SUCCESS
 }
@@ -222,7 +212,7 @@ fn room(project: &Project, settings: &Settings) -> (Room, bool) {
     (Room { window: thresholds.window, base, l2: thresholds.l2 }, measured.is_none())
 }
 
-fn json(plan: &Plan, room: Room, parked: &[(&str, &str)], shared: Option<&Value>) -> String {
+fn json(plan: &Plan, room: Room, parked: &[(&str, &str)]) -> String {
     // Where nothing fits, no number of sessions is true.
     let known = |sessions: u64| (!room.is_full_at_start()).then_some(sessions);
     // If items with the same words have questions, the first one is shown.
@@ -257,7 +247,6 @@ fn json(plan: &Plan, room: Room, parked: &[(&str, &str)], shared: Option<&Value>
             serde_json::json!({ "sessions": known(plan.sessions(groups)), "groups": groups, "lines": lines })
         }),
         "complaints": plan.complaints,
-        "workers": shared,
     })
     .to_string()
 }

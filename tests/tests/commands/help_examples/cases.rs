@@ -504,14 +504,6 @@ const LOOKING: &[Case] = &[
         ..ONLY_RUNS
     },
     Case {
-        script: "plimsoll plan --workers 3",
-        prepare: |world| world.write("fix_plan.md", &plan_of(3)),
-        check: |_, finished| {
-            prints(finished, &["With 3 workers", "\n1       1 ", "\n2       2 ", "\n3       3 "])
-        },
-        ..ONLY_RUNS
-    },
-    Case {
         script: "plimsoll linear check",
         prepare: |world| {
             // A note that could not be sent.
