@@ -5,7 +5,7 @@
 # Usage: scripts/test.sh            everything
 #        scripts/test.sh --quick    while you work: format, lints, units and tables, the hooks, one whole run
 #        scripts/test.sh --tests    the tests alone: no format, no lints, nothing of what is released
-#        scripts/test.sh --long     the tests that take too long for every change, and those of research/
+#        scripts/test.sh --long     the tests of research/, which take too long for every change
 #
 # On macOS there is only --quick: the other tests need programs that only Linux has.
 set -euo pipefail
@@ -155,14 +155,13 @@ run_tests() { # nextest's profile, cargo's arguments
     cargo nextest run "${@:2}" --profile "$1" --test-threads "${TEST_THREADS:-$(($(getconf _NPROCESSORS_ONLN) * 5))}" \
     --cargo-quiet --show-progress none
 }
-if [ "$what" = --quick ] || [ "$what" = --long ]; then
-  step "the ${what#--} tests"
-  run_tests "${what#--}" "${workspace[@]}"
-  if [ "$what" = --long ]; then
-    step "the tests of research/"
-    # Each of them starts several clients.
-    TEST_THREADS=${TEST_THREADS:-$(getconf _NPROCESSORS_ONLN)} run_tests default "${research[@]}" --no-fail-fast
-  fi
+if [ "$what" = --quick ]; then
+  step "the quick tests"
+  run_tests quick "${workspace[@]}"
+elif [ "$what" = --long ]; then
+  step "the tests of research/"
+  # Each of them starts several clients.
+  TEST_THREADS=${TEST_THREADS:-$(getconf _NPROCESSORS_ONLN)} run_tests default "${research[@]}" --no-fail-fast
 else
   step "examples in the documentation"
   cargo test --quiet "${workspace[@]}" --doc

@@ -12,7 +12,6 @@ mod plain;
 mod printer;
 mod program;
 mod tally;
-mod value;
 
 use crate::console::{fail, say_error};
 use clap::Args;

@@ -2,9 +2,6 @@
 //! them.
 
 mod behaviour;
-// The second engine is only there if these tests are built with it.
-#[cfg(feature = "libjq")]
-mod generated;
 mod paragraphs;
 
 use paragraphs::{Paragraph, read};

@@ -5,22 +5,29 @@ use super::engine::{Answer, CompileError, Engine, Take};
 use super::inputs::Inputs;
 use super::plain;
 use super::program::Program;
-use super::value::Json;
 use jaq_core::load::{Arena, File, Loader, parse};
-use jaq_core::native::{Fun, bome, run, unary, v};
-use jaq_core::{Compiler, Ctx, DataT, Exn, Filter, Lut, RunPtr, ValX, Vars, data, native};
+use jaq_core::native::{Fun, run};
+use jaq_core::{Compiler, Ctx, DataT, Exn, Filter, Lut, ValX, Vars, data};
 use jaq_json::{Map, Val, read};
 use jaq_std::input::{self, RcIter};
 use plimsoll_store::environment;
 use std::ops::ControlFlow;
 
-/// What jq has and jaq has not, or has otherwise.
-const PRELUDE: &str = include_str!("prelude.jq");
+/// Definitions of jq that jaq's libraries leave to the program that uses them.
+const DEFINITIONS: &str = r#"
+def env: $ENV;
+def row(text; $separator):
+  map(if . == null then "" elif isstring then text elif . < [] then tojson else error("a row has no lists") end) | join($separator);
+def @csv: row("\"" + (split("\"") | join("\"\"")) + "\""; ",");
+def @tsv:
+  def escape($what; $with): split($what) | join($with);
+  row(escape("\\"; "\\\\") | escape("\t"; "\\t") | escape("\n"; "\\n") | escape("\r"; "\\r"); "\t");
+"#;
 
 /// A filter that jaq has compiled.
 pub(super) struct Jaq {
     filter: Filter<QueryData>,
-    variables: Vec<Json>,
+    variables: Vec<Val>,
 }
 
 impl Jaq {
@@ -39,7 +46,7 @@ impl Jaq {
 impl Engine for Jaq {
     fn run(&mut self, inputs: Inputs, null_input: bool, take: Take<'_>) {
         let inputs = RcIter::new(inputs.map(|text| value(&text).map_err(|error| error.to_string())));
-        let inputs: input::Inputs<'_, Json> = &inputs;
+        let inputs: input::Inputs<'_, Val> = &inputs;
         let data = Data { table: &self.filter.lut, inputs };
         let context = Ctx::<QueryData>::new(data, Vars::new(self.variables.iter().cloned()));
         let mut ask = |input| match input {
@@ -48,7 +55,7 @@ impl Engine for Jaq {
         };
         // The filter may read on: between two inputs the iterator is not borrowed.
         let mut to_ask = inputs;
-        let _ = if null_input { ask(Ok(Json(Val::Null))) } else { to_ask.try_for_each(ask) };
+        let _ = if null_input { ask(Ok(Val::Null)) } else { to_ask.try_for_each(ask) };
     }
 }
 
@@ -74,68 +81,50 @@ fn compile(code: &str, variables: &[String]) -> Result<Filter<QueryData>, Compil
     compiler.compile(modules).map_err(|errors| CompileError::Filter(of_names(code, &errors)))
 }
 
-fn value(text: &str) -> Result<Json, read::Error> {
-    read::parse_single(text.as_bytes()).map(Json)
+fn value(text: &str) -> Result<Val, read::Error> {
+    read::parse_single(text.as_bytes())
 }
 
-fn answer(outcome: ValX<'_, Json>) -> Answer {
-    let error = match outcome.map(|Json(value)| plain::json(value)) {
+fn answer(outcome: ValX<'_, Val>) -> Answer {
+    let error = match outcome.map(plain::json) {
         Ok(Some(value)) => return Answer::Value(value),
         Ok(None) => return Answer::Error("object keys must be strings".to_owned()),
         Err(error) => error,
     };
     match error.get_err().map_err(Exn::get_halt) {
-        Ok(error) => Answer::of_error(error.into_val().0),
+        Ok(error) => Answer::of_error(error.into_val()),
         Err(Ok(code)) => Answer::Halt(code),
         Err(Err(_)) => Answer::Error("break".to_owned()),
     }
 }
 
-fn environment() -> Json {
+fn environment() -> Val {
     let text = |text: String| Val::utf8_str(text);
-    Json(Val::obj(environment::all().map(|(name, value)| (text(name), text(value))).collect::<Map>()))
+    Val::obj(environment::all().map(|(name, value)| (text(name), text(value))).collect::<Map>())
 }
 
 fn definitions() -> impl Iterator<Item = parse::Def<&'static str>> {
-    let ours = parse(PRELUDE, |parser| parser.defs()).unwrap_or_default();
-    // jaq makes these by a division by zero, which is an error here.
-    let is_possible = |def: &parse::Def<&str>| !["nan", "infinite"].contains(&def.name);
-    jaq_core::defs().chain(jaq_std::defs().filter(is_possible)).chain(jaq_json::defs()).chain(ours)
+    let more = parse(DEFINITIONS, |parser| parser.defs()).unwrap_or_default();
+    jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs()).chain(more)
 }
 
 fn functions() -> impl Iterator<Item = Fun<QueryData>> {
-    let ours = input::funs::<QueryData>().into_vec().into_iter().chain(natives()).map(run::<QueryData>);
-    jaq_core::funs::<QueryData>().chain(jaq_std::funs::<QueryData>()).chain(ours)
-}
-
-/// What jaq has for its own values, for ours, and what the prelude needs.
-fn natives() -> [native::Filter<RunPtr<QueryData>>; 10] {
-    [
-        ("plain", v(0), |(_, Json(value))| bome(Ok(Json(plain::json(value.clone()).unwrap_or(value))))),
-        ("nan", v(0), |_| bome(Ok(Json::from(f64::NAN)))),
-        ("infinite", v(0), |_| bome(Ok(Json::from(f64::INFINITY)))),
-        ("fromjson", v(0), |(_, value)| bome(value.parse())),
-        ("tojson", v(0), |(_, value)| bome(Ok(value.to_text()))),
-        ("length", v(0), |(_, value)| bome(value.length())),
-        ("contains", v(1), |call| unary(call, |value, other| value.contains(&other).map(Json::from))),
-        ("has", v(1), |call| unary(call, |value, key| value.has(&key).map(Json::from))),
-        ("indices", v(1), |call| unary(call, |value, wanted| value.indices(&wanted))),
-        ("bsearch", v(1), |call| unary(call, |value, wanted| value.search(&wanted))),
-    ]
+    let input = input::funs::<QueryData>().into_vec().into_iter().map(run::<QueryData>);
+    jaq_core::funs::<QueryData>().chain(jaq_std::funs::<QueryData>()).chain(jaq_json::funs()).chain(input)
 }
 
 /// The kind of data that our filters work on.
 struct QueryData;
 
 impl DataT for QueryData {
-    type V<'a> = Json;
+    type V<'a> = Val;
     type Data<'a> = Data<'a>;
 }
 
 #[derive(Clone)]
 struct Data<'a> {
     table: &'a Lut<QueryData>,
-    inputs: input::Inputs<'a, Json>,
+    inputs: input::Inputs<'a, Val>,
 }
 
 impl<'a> data::HasLut<'a, QueryData> for Data<'a> {
@@ -144,8 +133,8 @@ impl<'a> data::HasLut<'a, QueryData> for Data<'a> {
     }
 }
 
-impl<'a> input::HasInputs<'a, Json> for Data<'a> {
-    fn inputs(&self) -> input::Inputs<'a, Json> {
+impl<'a> input::HasInputs<'a, Val> for Data<'a> {
+    fn inputs(&self) -> input::Inputs<'a, Val> {
         self.inputs
     }
 }

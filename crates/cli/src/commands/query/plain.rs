@@ -11,30 +11,16 @@ pub(super) fn json(value: Val) -> Option<Val> {
     Some(match value {
         Val::Num(Num::Float(float)) => number(float),
         Val::BStr(bytes) => Val::TStr(bytes),
-        Val::Arr(values) if values.iter().any(is_to_change) => {
-            Val::Arr(Rc::new(values.iter().cloned().map(json).collect::<Option<_>>()?))
-        }
-        Val::Obj(entries) if entries.iter().any(|(key, value)| !is_text(key) || is_to_change(value)) => {
-            let entry =
-                |(key, value): (&Val, &Val)| Some((is_text(key).then(|| key.clone())?, json(value.clone())?));
+        Val::Arr(values) => Val::Arr(Rc::new(values.iter().cloned().map(json).collect::<Option<_>>()?)),
+        Val::Obj(entries) => {
+            let entry = |(key, value): (&Val, &Val)| {
+                let Val::TStr(_) = key else { return None };
+                Some((key.clone(), json(value.clone())?))
+            };
             Val::obj(entries.iter().map(entry).collect::<Option<Map>>()?)
         }
         value => value,
     })
-}
-
-fn is_text(key: &Val) -> bool {
-    matches!(key, Val::TStr(_))
-}
-
-/// True if [`json`] may change something; most values stay as they are, uncopied.
-fn is_to_change(value: &Val) -> bool {
-    match value {
-        Val::Num(Num::Float(_)) | Val::BStr(_) => true,
-        Val::Arr(values) => values.iter().any(is_to_change),
-        Val::Obj(entries) => entries.iter().any(|(key, value)| !is_text(key) || is_to_change(value)),
-        _ => false,
-    }
 }
 
 /// `10 / 2` is 5, a number too large is the largest, and what is no number is null.
