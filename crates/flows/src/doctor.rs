@@ -2,7 +2,6 @@
 //! anything; `plimsoll_policy::doctor` judges them.
 
 mod disk;
-mod loops;
 mod memory;
 mod plugins;
 mod programs;
@@ -12,7 +11,7 @@ mod window;
 use plimsoll_domain::{SessionRecord, Timestamp};
 use plimsoll_policy::doctor::{
     ClientFacts, ClientFault, FaultFacts, LinearFacts, LinearProgram, PreferenceFacts, ReadFailure, RunFacts,
-    SettingsFile, Work,
+    SettingsFile, StopHook, Work,
 };
 pub use plimsoll_policy::doctor::{
     Facts, Finding, ProgramFacts, Section, Severity, Standing, examine, has_problem, verdict,
@@ -49,7 +48,7 @@ pub fn gather(patient: &Patient<'_>) -> Facts {
         plugin,
         memory: memory::facts(project, &found),
         linear: linear(project),
-        loops: loops::facts(project, &found, &all),
+        stop_hooks: stop_hooks(project, &found, &all),
         disk: disk::facts(project, &found),
         window: window::facts(patient, &found, &client),
         preferences: preferences(project),
@@ -58,6 +57,16 @@ pub fn gather(patient: &Patient<'_>) -> Facts {
         client,
         settings,
     }
+}
+
+/// Hooks at Stop that are not ours, in settings and in plugins.
+fn stop_hooks(project: &Project, found: &Files, all: &[plugins::Plugin]) -> Vec<StopHook> {
+    let of_file = |file: &SettingsFile| {
+        let commands = file.said().map(|survey| survey.foreign_stop.clone()).unwrap_or_default();
+        let hook = |command| StopHook { file: file.path.clone(), plugin: None, command };
+        commands.into_iter().map(hook).collect::<Vec<_>>()
+    };
+    found.iter().flat_map(of_file).chain(plugins::stop_hooks(project, all)).collect()
 }
 
 fn client(named: Option<&Path>) -> ClientFacts {

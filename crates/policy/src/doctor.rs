@@ -5,13 +5,13 @@ mod disk;
 mod faults;
 mod fleet;
 mod linear;
-mod loops;
 mod memory;
 mod plugin;
 mod preferences;
 mod programs;
 mod run;
 mod settings;
+mod stop_hooks;
 mod window;
 
 pub use client::ClientFacts;
@@ -19,13 +19,13 @@ pub use disk::{DiskFacts, FileSystem, Folder, Lock, RecordedBytes};
 pub use faults::{ClientFault, FaultFacts};
 pub use fleet::{DatabaseFacts, FleetFacts, MemberFacts, RemoteFacts, Unknown, examine_fleet};
 pub use linear::{LinearFacts, LinearProgram};
-pub use loops::{KNOWN_STATE_FILES, LoopFacts, StopHook};
 pub use memory::{MemoryFacts, Server};
 pub use plugin::PluginFacts;
 pub use preferences::PreferenceFacts;
 pub use programs::{Named, ProgramFacts, Standing, StartFailure, UnstartedEntry};
 pub use run::{RunFacts, Work};
 pub use settings::{Scope, SettingsFacts, SettingsFile, switched_off};
+pub use stop_hooks::StopHook;
 pub use window::WindowFacts;
 
 /// Why something could not be examined, in the words of the disk, of the parser or of git.
@@ -140,8 +140,8 @@ pub struct Facts {
     pub memory: Option<MemoryFacts>,
     /// Notes in Linear, where an issue is set.
     pub linear: Option<LinearFacts>,
-    /// Other loops.
-    pub loops: LoopFacts,
+    /// Hooks of other programs at Stop.
+    pub stop_hooks: Vec<StopHook>,
     /// Folders, locks, space.
     pub disk: DiskFacts,
     /// Window, auto-compact threshold, levels.
@@ -167,7 +167,7 @@ pub fn examine(facts: &Facts) -> Vec<Section> {
         preferences::section(&facts.preferences),
         plugin,
         memory,
-        Some(loops::section(&facts.loops)),
+        Some(stop_hooks::section(&facts.stop_hooks)),
         Some(disk::section(&facts.disk)),
         Some(window::section(&facts.window)),
         linear,

@@ -109,7 +109,7 @@ const SCENES: [Scene; 18] = [
         1,
     ),
     ("no client", no_client, &["client.missing"], 1),
-    ("another loop at work", loop_at_work, &["loops.at_work"], 1),
+    ("another loop in the settings", loop_in_settings, &["loops.known"], 0),
     ("another loop as a plugin", loop_as_plugin, &["loops.known"], 0),
     ("our plugin alone", plugin_alone, &[], 0),
     (
@@ -204,10 +204,9 @@ fn no_client() -> World {
     world
 }
 
-fn loop_at_work() -> World {
+fn loop_in_settings() -> World {
     let world = installed(MODERN);
     world.write(".claude/settings.json", &stop_hook(".claude/hooks/ralph-loop-stop.sh").to_string());
-    world.write(".claude/ralph-loop.local.md", "---\nactive: true\n---\n");
     world
 }
 
