@@ -140,12 +140,6 @@ pub(crate) enum Verb {
     Demo(demo::DemoArguments),
     /// Print the settings' schema, shell completions, or a manual page
     Generate(generate::GenerateArguments),
-    /// The same as `plimsoll status --answer N TEXT`; `plimsoll status` lists the questions
-    #[command(hide = true)]
-    Answer(answer::AnswerArguments),
-    /// A part of `plimsoll status`; the table is `plimsoll status --markdown`
-    #[command(hide = true)]
-    Context(context::ContextArguments),
 }
 
 /// Headings of the help, each with its commands.
@@ -280,7 +274,6 @@ impl Verb {
             Verb::StatusLine(arguments) => statusline::statusline(&arguments),
             Verb::Generate(arguments) => generate::generate(&arguments),
             Verb::Plan(arguments) => plan::show(&arguments),
-            Verb::Answer(arguments) => answer::run_answer_command(&arguments),
             Verb::Linear(arguments) => linear::linear(&arguments),
             Verb::Fleet(_) => fleet::become_fleet(),
             Verb::Log(arguments) => log::log(&arguments),
@@ -290,7 +283,6 @@ impl Verb {
             Verb::Turns(arguments) => turns::turns(&arguments),
             Verb::Memory(arguments) => memory::memory(&arguments),
             Verb::Handoffs(arguments) => handoffs::handoffs(&arguments),
-            Verb::Context(arguments) => context::context(&arguments),
             Verb::WithContext(arguments) => with_context::with_context(&arguments),
             Verb::Checkpoint(arguments) => checkpoint::checkpoint(&arguments),
             Verb::Prompt(arguments) => prompt::prompt(&arguments),

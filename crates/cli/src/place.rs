@@ -42,7 +42,6 @@ fn asks_for_the_project(verb: &Verb) -> bool {
         | Verb::Log(_)
         | Verb::Report(_)
         | Verb::Plan(_)
-        | Verb::Answer(_)
         | Verb::Prune(_)
         | Verb::Doctor(_) => true,
         Verb::Init(_)
@@ -51,7 +50,6 @@ fn asks_for_the_project(verb: &Verb) -> bool {
         | Verb::Query(_)
         | Verb::Turns(_)
         | Verb::Memory(_)
-        | Verb::Context(_)
         | Verb::WithContext(_)
         | Verb::Generate(_)
         // `plimsoll-linear` and `plimsoll-fleet` do this themselves.

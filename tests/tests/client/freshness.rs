@@ -308,8 +308,8 @@ fn an_agent_that_asks_before_the_writer_has_written_is_waited_for() {
         sleep(Duration::from_millis(400));
         std::fs::write(transcript, answer(1, 500_000)).expect("the folder is there");
     });
-    let asked = world.plimsoll(&["context", "--json"]).env("CLAUDE_CODE_SESSION_ID", SESSION).run();
+    let asked = world.plimsoll(&["status", "--json"]).env("CLAUDE_CODE_SESSION_ID", SESSION).run();
     writer.join().expect("it writes");
     let told: Value = serde_json::from_str(&asked.expect_success().stdout).expect("JSON");
-    assert_eq!(told["percent_used"], 50, "{told}");
+    assert_eq!(told["context"]["percent_used"], 50, "{told}");
 }

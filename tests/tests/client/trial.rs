@@ -18,9 +18,7 @@ fn model() -> ScriptedModel {
         match load {
             Some(load) if text.contains("with a tool") => Step::bash("echo tool-ran").usage(load),
             Some(load) => Step::text(format!("Answered with {load}.")).usage(load),
-            None if text.contains("with: context") => {
-                Step::bash("plimsoll context --markdown").usage(871_000)
-            }
+            None if text.contains("with: context") => Step::bash("plimsoll status --markdown").usage(871_000),
             None if printed.contains("## Context Status") => {
                 Step::text(&printed[printed.find("##").unwrap_or_default()..]).usage(871_000)
             }

@@ -41,7 +41,7 @@ fn a_session_that_reaches_l2_leaves_nothing_in_the_project_but_what_its_tools_di
     let before = tree(&world, &world.project());
     let model = ScriptedModel::start(|request| match request.tool_results().len() {
         0 => Step::bash("echo made > made.txt").usage(860_000).delay(plimsoll_tests::LIFELIKE),
-        1 => Step::bash("plimsoll context; plimsoll memory set R2 'Go on.'").usage(861_000),
+        1 => Step::bash("plimsoll status --markdown; plimsoll memory set R2 'Go on.'").usage(861_000),
         2 => {
             Step::bash("plimsoll turns list; plimsoll memory").usage(862_000).delay(plimsoll_tests::LIFELIKE)
         }
@@ -64,7 +64,7 @@ fn a_session_that_reaches_l2_leaves_nothing_in_the_project_but_what_its_tools_di
     assert!(world.read(&handoff).contains("made.txt"), "{}", world.read(&handoff));
     let results = requests.last().expect("requests").tool_results();
     assert!(
-        results[1].1.contains("Context Status\n") && results[1].1.contains("L2 (Checkpoint)\n"),
+        results[1].1.contains("Context Status\n") && results[1].1.contains("L2 (Checkpoint)"),
         "{results:?}"
     );
     assert!(results[2].1.contains("echo made") && results[2].1.contains("Go on."), "{results:?}");

@@ -74,7 +74,7 @@ fn tell(pages: &[&str]) -> World {
                     None => world.path(file),
                 };
                 world.write(path, &block.text);
-                let finished = world.plimsoll(&["context"]).run().expect_success();
+                let finished = world.plimsoll(&["status"]).run().expect_success();
                 assert_eq!(finished.stderr, "", "{place}");
             }
             ("text", _) => {}

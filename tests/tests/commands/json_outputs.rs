@@ -156,10 +156,9 @@ pub(crate) fn check(tables: &Tables, kind: &str, value: &Value, what: &str) {
 }
 
 /// Each command with the type of what it prints.
-const COMMANDS: [(&str, &str); 17] = [
+const COMMANDS: [(&str, &str); 16] = [
     ("--version --json", "build"),
     ("status --json", "status or status_without_run?"),
-    ("context --json", "context"),
     ("plan --json", "plan"),
     ("doctor --json", "doctor"),
     ("log --why --json", "[entry]"),
@@ -235,14 +234,9 @@ fn what_is_printed_is_what_the_page_says() {
     let document = world.plimsoll(&["status", "--json"]).run().expect_success().json();
     check(&tables, "status_without_run", &document, "status without a run");
     let world = untouched();
-    for command in [
-        "status --json",
-        "context --json",
-        "plan --json",
-        "handoffs --json",
-        "turns stats --json",
-        "memory show --json",
-    ] {
+    for command in
+        ["status --json", "plan --json", "handoffs --json", "turns stats --json", "memory show --json"]
+    {
         let kind = COMMANDS.iter().find(|(known, _)| *known == command).expect("a command").1;
         let words: Vec<&str> = command.split(' ').collect();
         let finished = world.plimsoll(&words).run();

@@ -10,7 +10,6 @@ fn a_command_that_finds_nothing_says_so_in_one_line_and_succeeds() {
         (&["log"][..], "The journal "),
         (&["log", "--why"], "The journal "),
         (&["plan"], "there is no plan: fix_plan.md"),
-        (&["answer"], "No question is open"),
         (&["handoffs"], "There are no handoffs in "),
         (&["memory"], "The working memory is empty"),
         (&["memory", "history"], "The working memory is empty"),
@@ -30,7 +29,6 @@ fn programs_get_json_where_nothing_has_been_recorded() {
     let world = World::untouched();
     for arguments in [
         &["status", "--json"][..],
-        &["context", "--json"],
         &["plan", "--json"],
         &["handoffs", "--json"],
         &["memory", "show", "--json"],
@@ -50,7 +48,6 @@ fn what_is_named_and_not_there_is_a_failure_and_so_is_an_action_without_its_obje
     for arguments in [
         &["plan", "--todo", "elsewhere.md"][..],
         &["plan", "--fix"],
-        &["answer", "1", "yes"],
         &["status", "--answer", "1", "yes"],
         &["turns", "list", "--session", "4f2a"],
         &["turns", "stats", "--session", "4f2a", "--json"],

@@ -59,9 +59,6 @@ const COMMANDS: &[(&str, &[&str])] = &[
 const MODES: &[(&str, &[&str])] =
     &[("log --why", &["", "level", "verdict", "checkpoint", "fault", "HOSTILE", "owned", "no_such_event"])];
 
-/// Commands that the help does not list.
-const HIDDEN_COMMANDS: &[(&str, &[&str])] = &[("answer", &["", "9 HOSTILE"]), ("context", &[""])];
-
 const FLEET: &str = "it needs a database: `fleet/hostile.rs` has one";
 
 /// These are run in another way, or print what another program says.
@@ -87,8 +84,6 @@ const DATA: &[&str] = &["query", "report", "start", "turns export"];
 
 /// What shows words of the project, also where the settings are at fault.
 const SHOWING: &[&str] = &[
-    "answer",
-    "context",
     "doctor",
     "log",
     "log --why",
@@ -130,7 +125,7 @@ fn arguments<'a>(command: &'a str, how: &'a str) -> Vec<String> {
 /// Every way to run every command, and its JSON where it has some.
 fn calls(world: &World) -> Vec<(&'static str, Vec<String>)> {
     let mut calls = Vec::new();
-    for (command, ways) in MODES.iter().chain(HIDDEN_COMMANDS).chain(COMMANDS) {
+    for (command, ways) in MODES.iter().chain(COMMANDS) {
         let names = command.split(' ').filter(|word| !word.starts_with('-'));
         let words: Vec<&str> = ["help"].into_iter().chain(names).collect();
         let has_json = world.plimsoll(&words).run().stdout.contains("--json") && *command != "run";

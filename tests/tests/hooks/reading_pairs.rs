@@ -16,11 +16,11 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// The client and its writer say nothing new for this long: what we see is one moment.
 const QUIET: Duration = Duration::from_millis(700);
 
-/// What `plimsoll context --json` says of a project's session, asked from outside: no answer of the model asks, so
+/// What `plimsoll status --json` says of a project's session, asked from outside: no answer of the model asks, so
 /// that none is waited for.
 fn context(world: &World, project: &Path, session_id: &str) -> Value {
-    let command = world.command(bin_dir().join("plimsoll"), &["context", "--json"]).cwd(project);
-    let said = command.run().expect_success().json();
+    let command = world.command(bin_dir().join("plimsoll"), &["status", "--json"]).cwd(project);
+    let said = command.run().expect_success().json()["context"].take();
     assert_eq!(said["session_id"], session_id, "{said}");
     said
 }

@@ -263,7 +263,7 @@ fn a_question_is_answered_from_anywhere_and_another_machine_goes_on_with_what_wa
     let machines = [fleet.machine(&model), fleet.machine(&model)];
     let asked = join(&machines[0], &[]).wait(LIMIT);
     assert_eq!(asked.code, Some(7), "{asked:?}");
-    let here = machines[0].plimsoll(&["answer", "1", "Use port 8042"]).run();
+    let here = machines[0].plimsoll(&["status", "--answer", "1", "Use port 8042"]).run();
     assert!(here.code == Some(1) && here.stderr.contains("plimsoll fleet answer night"), "{here:?}");
     assert!(asked.stdout.contains("which port?"), "{asked:?}");
     fleet.source.plimsoll(&["fleet", "answer", "night", "1", "Use port 8042"]).run().expect_success();

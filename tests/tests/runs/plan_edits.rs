@@ -222,7 +222,7 @@ fn notes_of_an_item_that_asks_or_is_set_aside_are_in_the_shown_plan_once() {
     );
     let is_item_two = |subject: &str| subject.contains("Item 2");
     assert!(subjects.lines().next().is_some_and(|last| last == noted || is_item_two(last)), "{subjects}");
-    world.plimsoll(&["answer", "1", "Use port 8042"]).run().expect_success();
+    world.plimsoll(&["status", "--answer", "1", "Use port 8042"]).run().expect_success();
     let resumed = resume(&world);
     assert_eq!(resumed.code, Some(4), "{resumed:?}");
     let text = merged(&world, "fix_plan.md");

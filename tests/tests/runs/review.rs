@@ -219,7 +219,7 @@ fn an_item_without_a_verdict_waits_for_the_user_and_the_others_go_on() {
         assert!(status.contains("2 reviews gave no answer (plimsoll log)"), "{status}");
 
         // The user's answer frees the item: it is done, and reviewed, once more.
-        world.plimsoll(&["answer", "1", "Have it reviewed again."]).run().expect_success();
+        world.plimsoll(&["status", "--answer", "1", "Have it reviewed again."]).run().expect_success();
         let resumed = resume(&world, &["--no-wait"]);
         assert_eq!((resumed.code, count(&world, "reviewed")), (Some(0), 4), "{resumed:?}");
     }

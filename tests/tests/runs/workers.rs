@@ -246,7 +246,7 @@ fn red_results_and_questions_come_back_and_an_item_without_a_change_lands_too() 
     let log = world.plimsoll(&["log"]).run().expect_success().stdout;
     assert!(log.contains("merged: \"Item 4\""), "{log}");
 
-    world.plimsoll(&["answer", "1", "Use port 8042"]).run().expect_success();
+    world.plimsoll(&["status", "--answer", "1", "Use port 8042"]).run().expect_success();
     let resumed = resume(&world);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     assert_landed_once(&world, &model, &["3", "4", "5"]);
@@ -916,7 +916,7 @@ fn killed_by_chance(night: &Night) {
     while finished.code != Some(0) && told.len() < night.kills + 3 {
         told.push(format!("{finished:?}"));
         if finished.code == Some(7) {
-            world.plimsoll(&["answer", "1", "Use port 8042"]).run().expect_success();
+            world.plimsoll(&["status", "--answer", "1", "Use port 8042"]).run().expect_success();
         }
         finished = world.plimsoll(&["run", "--resume", "--reset-breaker"]).timeout(NIGHT).run();
     }

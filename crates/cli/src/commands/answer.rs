@@ -1,12 +1,10 @@
 //! The questions that sessions ask the user, and the answers, which go into the plan: `--answer` of `plimsoll status` and
-//! `plimsoll run`, and the hidden command `plimsoll answer`.
+//! `plimsoll run`.
 
-use crate::console::{fail, nothing_to_show, say, say_error};
+use crate::console::{fail, say, say_error};
 use crate::endings::{RESUME, ending_words};
 use crate::standard_input::{InputError, text_of};
-use crate::value_parsers;
 use crate::{foreign_state, questions};
-use clap::Args;
 use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::state::Items;
 use plimsoll_domain::text::{counted, one_line};
@@ -17,17 +15,6 @@ use plimsoll_policy::todo_list::shell_word;
 use plimsoll_store::{Project, StoreError, disk, lock, state_file};
 use std::process::ExitCode;
 use thiserror::Error;
-
-/// Which question, and the answer.
-#[derive(Debug, Args)]
-pub(crate) struct AnswerArguments {
-    /// The number of the question
-    #[arg(value_name = "N", value_parser = value_parsers::whole_number::<usize>)]
-    number: Option<usize>,
-    /// The answer; `-` reads standard input
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    text: Vec<String>,
-}
 
 /// Why nothing was answered.
 #[derive(Debug, Error)]
@@ -138,45 +125,6 @@ pub(super) fn write_answers(project: &Project, answers: &[String]) -> Result<Ans
     let open = list.questions.as_ref().map_or(0, Vec::len);
     let what_now = what_now(project, &list.state, open.saturating_sub(sentences.len()));
     Ok(Answered { sentences, what_now })
-}
-
-/// Lists the questions, or answers one.
-pub(crate) fn run_answer_command(arguments: &AnswerArguments) -> ExitCode {
-    let project = Project::of_command();
-    if let Some(number) = arguments.number {
-        return answer(&project, &[number.to_string(), arguments.text.join(" ")]);
-    }
-    if let Some(words) = foreign_state::words(&project) {
-        return fail(words, 1);
-    }
-    let list = match QuestionList::read(&project) {
-        Ok(list) => list,
-        Err(error) => return fail(error, 1),
-    };
-    match &list.questions {
-        None => {
-            nothing_to_show(format!("No question is open: there is no plan {}.", one_line(&list.plan_file)))
-        }
-        Some(open) if open.is_empty() => {
-            nothing_to_show(format!("No question is open in {}.", one_line(&list.plan_file)))
-        }
-        Some(open) => {
-            say(render_list(open));
-            ExitCode::SUCCESS
-        }
-    }
-}
-
-fn render_list(open: &[OpenQuestion]) -> String {
-    let entry = |(number, open): (usize, &OpenQuestion)| {
-        let since = match open.iteration {
-            0 => String::new(),
-            iteration => format!(" (asked in iteration {iteration})"),
-        };
-        format!("{number}. {}{since}\n   {}\n", one_line(&open.item), one_line(&open.question))
-    };
-    let entries: String = (1..).zip(open).map(entry).collect();
-    format!("{entries}\nTo answer: {}", questions::command(1))
 }
 
 /// Who takes the item up again.

@@ -1,5 +1,4 @@
-//! How full a session's context window is, where the figure comes from, and what follows: for `plimsoll status`, and for
-//! the hidden command `plimsoll context`.
+//! How full a session's context window is, where the figure comes from, and what follows: for `plimsoll status`.
 
 mod table;
 #[cfg(test)]
@@ -7,10 +6,7 @@ mod tests;
 
 use crate::commands::run::progress::for_people as duration;
 use crate::console;
-use crate::console::fail;
-use crate::render;
 use crate::target_session::TargetSession;
-use clap::Args;
 use plimsoll_domain::level::Level;
 use plimsoll_domain::{Reading, SessionRecord, Settings};
 use plimsoll_flows::context::forecast::{self, SessionForecast};
@@ -18,37 +14,8 @@ use plimsoll_flows::context::item_cost::lines_named;
 use plimsoll_flows::context::measure::{Measurement, Question, measure, measure_once_written};
 use plimsoll_store::{Project, StoreError, clock, config};
 use serde_json::{Value, json};
-use std::process::ExitCode;
 pub(super) use table::Row;
 use table::View;
-
-/// How to show it.
-#[derive(Debug, Args)]
-pub(crate) struct ContextArguments {
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-    /// Print Markdown
-    #[arg(long, conflicts_with = "json")]
-    markdown: bool,
-    /// Exit with the level: 0 normal, 1 warn, 2 checkpoint, 3 emergency (0 when unknown)
-    #[arg(long)]
-    exit_code: bool,
-}
-
-/// Shows the context usage alone.
-pub(crate) fn context(arguments: &ContextArguments) -> ExitCode {
-    let context = match SessionContext::measure(&Project::of_command()) {
-        Ok(context) => context,
-        Err(error) => return fail(error, 1),
-    };
-    if arguments.json {
-        console::json(context.to_json());
-    } else {
-        render::page::show(&context.to_markdown(&[]), arguments.markdown);
-    }
-    ExitCode::from(if arguments.exit_code { context.level_number() } else { 0 })
-}
 
 /// The context usage of the session that a command is about.
 pub(super) struct SessionContext {

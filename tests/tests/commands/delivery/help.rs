@@ -67,17 +67,3 @@ fn short_help_of_run_says_where_the_other_options_are() {
         assert!(long.lines().any(|line| line == heading), "{heading}\n{long}");
     }
 }
-
-#[test]
-fn answer_and_context_work_and_are_listed_nowhere() {
-    let world = World::without_git();
-    let help = world.plimsoll(&["help", "--all"]).run().expect_success().stdout;
-    let pages = world.plimsoll(&["generate", "man", "--list"]).run().expect_success().stdout;
-    let script = world.plimsoll(&["generate", "completions", "bash"]).run().expect_success().stdout;
-    for name in ["answer", "context"] {
-        world.plimsoll(&[name]).run().expect_success();
-        assert!(!commands_in(&help).iter().any(|listed| listed == name), "{name}");
-        assert!(!pages.lines().any(|page| page == format!("plimsoll-{name}")), "{name}");
-        assert!(!script.contains(&format!("plimsoll,{name})")), "{name}");
-    }
-}

@@ -106,7 +106,7 @@ fn everything(world: &World) -> Vec<(String, Launch)> {
         &["status"][..],
         &["doctor"],
         &["report"],
-        &["context"],
+        &["status", "--markdown"],
         &["plan"],
         &["turns"],
         &["prompt"],
