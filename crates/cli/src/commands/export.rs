@@ -9,7 +9,6 @@ mod redact;
 
 use crate::console;
 use crate::console::{fail, say_error};
-pub(crate) use crate::render::visible::asked;
 use clap::{Args, ValueEnum};
 use exported::Exported;
 use plimsoll_flows::turns;

@@ -57,7 +57,6 @@ fn five_hundred_sessions_and_fifty_thousand_lines_make_a_small_page() {
     let took = started.elapsed();
     assert!(html.len() < 1_000_000, "{} bytes", html.len());
     assert!(html.contains("500 of 502 done"), "all are counted");
-    assert!(html.contains("earlier ones left out"), "and what is not shown is said");
     // 0.4 s where nothing else is at work (two cores, released program); a shared machine takes ten times as long, and what
     // looks at each line once for each session, minutes.
     assert!(took < Duration::from_secs(20), "{took:?}");

@@ -43,9 +43,6 @@ pub(crate) struct Report {
     pub(crate) filling: Filling,
     pub(crate) handoffs: Vec<Handoff>,
     pub(crate) steps: Vec<Step>,
-    /// What happened, line by line; how many earlier lines are left out.
-    pub(crate) lines: Vec<Line>,
-    pub(crate) lines_left_out: usize,
     /// What could not be read, and why.
     pub(crate) gaps: Vec<RedactedText>,
 }
@@ -280,14 +277,6 @@ pub(crate) struct Handoff {
 pub(crate) struct Step {
     pub(crate) words: RedactedText,
     pub(crate) command: Option<RedactedText>,
-}
-
-/// A line of the log.
-#[derive(Debug, Clone)]
-pub(crate) struct Line {
-    pub(crate) at: Option<At>,
-    pub(crate) iteration: Option<u32>,
-    pub(crate) words: RedactedText,
 }
 
 impl Report {

@@ -1,8 +1,8 @@
 //! From the turn logs to the load lines, and to what filled the windows.
 
 use super::contents::{At, Filling, Large, Mark, Moment, Part, Point, RunSession};
-use crate::commands::export::asked;
 use crate::render::redact::RedactedText;
+use crate::render::visible::asked;
 use plimsoll_domain::log_line::{MAIN, RecordKind};
 use plimsoll_domain::subagent_usage::SubagentUsage;
 use plimsoll_domain::turn::ToolCall;

@@ -1,13 +1,12 @@
 //! From the files to the report.
 
-use super::contents::{At, Commit, Cost, Filling, Line, Moment, Report, RunSession, Worker};
+use super::contents::{At, Commit, Cost, Filling, Moment, Report, RunSession, Worker};
 use super::entry::RunLine;
 use super::filling::{Fill, read_turns};
 use super::next::{Scene, steps, with_handoff};
 use super::standing::standing;
 use super::which::Chosen;
 use super::{handoffs, items, moments, pauses, run_sessions, troubles, workers};
-use crate::commands::log::EventPrinter;
 use crate::render::redact::RedactedText;
 use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::run_figures::RunFigures;
@@ -48,7 +47,7 @@ pub(super) fn gather(
         levels: moments::levels(&entries).or_else(|| estimated_levels(project, &gathered.sessions)),
         handoffs: handoffs::handoffs(project, state, &entries, folder),
         steps: steps(&scene(chosen, &snapshot, &entries)),
-        ..bare(project, chosen, &snapshot, gathered, lines(&entries))
+        ..bare(project, chosen, &snapshot, gathered)
     };
     if chosen.is_present {
         with_handoff(&mut report);
@@ -56,14 +55,8 @@ pub(super) fn gather(
     Ok(report)
 }
 
-/// What comes from the state alone, with the sessions and the log.
-fn bare(
-    project: &Project,
-    chosen: &Chosen,
-    snapshot: &RunSnapshot,
-    gathered: Gathered,
-    (lines, lines_left_out): (Vec<Line>, usize),
-) -> Report {
+/// What comes from the state alone, with the sessions.
+fn bare(project: &Project, chosen: &Chosen, snapshot: &RunSnapshot, gathered: Gathered) -> Report {
     let state = &chosen.state;
     let moment = |stamp: Option<&Timestamp>| stamp.and_then(clock::moment);
     Report {
@@ -84,8 +77,6 @@ fn bare(
         moments: gathered.moments,
         workers: gathered.workers,
         filling: Filling { delegated: state.delegated_now(), ..gathered.filling },
-        lines,
-        lines_left_out,
         ..Report::default()
     }
 }
@@ -193,31 +184,4 @@ fn estimated_levels(project: &Project, sessions: &[RunSession]) -> Option<super:
     let (settings, _) = config::load(project);
     let question = Question { project, settings: &settings, record: &record, transcript: None, calls: &[] };
     Some(moments::of_thresholds(&thresholds(&question, reading.window.as_ref()?, reading.model.as_deref())))
-}
-
-/// So many lines of the log are shown, the newest.
-const LINES: usize = 400;
-/// What the table of sessions tells.
-fn is_told_by_table(event: &JournalEvent) -> bool {
-    matches!(
-        event,
-        JournalEvent::Planned(_)
-            | JournalEvent::Spawned { .. }
-            | JournalEvent::SessionStart { .. }
-            | JournalEvent::SessionEnd(_)
-            | JournalEvent::IterationClosed(_)
-            | JournalEvent::ProvisionalVerdict { .. }
-    )
-}
-
-/// The log in words; how many earlier lines are left out.
-fn lines(entries: &[RunLine<'_>]) -> (Vec<Line>, usize) {
-    let shown: Vec<&RunLine<'_>> = entries.iter().filter(|entry| !is_told_by_table(entry.event())).collect();
-    let left_out = shown.len().saturating_sub(LINES);
-    let mut teller = EventPrinter::default();
-    let line = |entry: &&RunLine<'_>| {
-        let of_log = teller.entry(entry.line)?;
-        Some(Line { at: Some(entry.at), iteration: entry.iteration(), words: entry.words(&of_log.words) })
-    };
-    (shown[left_out..].iter().filter_map(line).collect(), left_out)
 }

@@ -31,7 +31,6 @@ pub(super) fn render(report: &Report) -> String {
         (troubles::render(report))
         (handoffs::render(report))
         (sessions::render(report))
-        (lines(report))
         (sources(report))
     };
     document(&title, STYLE, None, &main)
@@ -78,33 +77,8 @@ fn dollars(usd: f64) -> String {
     if usd > 0.0 && usd < 0.1 { format!("${usd:.4}") } else { format!("${usd:.2}") }
 }
 
-fn lines(report: &Report) -> Markup {
-    if report.lines.is_empty() {
-        return html! {};
-    }
-    let count = plimsoll_domain::text::counted(report.lines.len(), "line");
-    let contents = html! {
-        details {
-            summary {
-                (count)
-                @if report.lines_left_out > 0 { ", " (report.lines_left_out) " earlier ones left out" }
-            }
-            ol.log {
-                @for line in &report.lines {
-                    li {
-                        @if let Some(at) = line.at { (time(report, at)) } " "
-                        @if let Some(number) = line.iteration { span.number { (number) } } " "
-                        span { (line.words) }
-                    }
-                }
-            }
-            p.note { "The number is the session’s. All of it: " code { "plimsoll log" } "." }
-        }
-    };
-    section("log", "Line by line", &contents)
-}
-
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 8] = [
+    "Line by line: `plimsoll log`.",
     "What is done and open, cost and limits: the run’s state, `ralph-state.json`.",
     "Sessions, pauses, checkpoints, refusals, the circuit breaker: Plimsoll’s own journal.",
     "The load line and what filled the window: the turn log. The line shows the input tokens of each request, the figure \
