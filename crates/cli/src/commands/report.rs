@@ -67,9 +67,8 @@ pub(crate) fn report(arguments: &ReportArguments) -> ExitCode {
         return fail("a page on standard output cannot be opened: leave out --open or `-o -`", 2);
     }
     let path = place(&project, &chosen, arguments.output.as_deref());
-    let folder = if to_stdout { None } else { path.parent() };
-    let written = written(&project, &chosen, folder);
-    match written.and_then(|html| put(&path, &html, to_stdout)) {
+    let report = gather::gather(&project, &chosen);
+    match report.and_then(|report| put(&path, &page::render(&report), to_stdout)) {
         Err(error) => refused(&error),
         Ok(()) if arguments.open => open(&path),
         Ok(()) => ExitCode::SUCCESS,
@@ -79,14 +78,6 @@ pub(crate) fn report(arguments: &ReportArguments) -> ExitCode {
 fn place(project: &Project, chosen: &Chosen, output: Option<&Path>) -> PathBuf {
     let usual = || project.run_folder(&chosen.state.run_id).join("report.html");
     output.map_or_else(usual, |output| environment::current_dir().join(output))
-}
-
-fn written(project: &Project, chosen: &Chosen, folder: Option<&Path>) -> Result<String, StoreError> {
-    if let Some(folder) = folder {
-        // Links lead from the page to the handoffs: its folder must be there to be named.
-        disk::create_folder(folder)?;
-    }
-    gather::gather(project, chosen, folder).map(|report| page::render(&report))
 }
 
 fn put(path: &Path, html: &str, to_stdout: bool) -> Result<(), StoreError> {

@@ -55,7 +55,7 @@ fn a_page_is_its_owners_and_lies_where_it_was_wanted() {
         report(&world, &["-o", "morning/page.html"]).expect_success().stdout.trim(),
         world.path("morning/page.html").display().to_string()
     );
-    assert!(world.read("morning/page.html").contains("<a href=\"../.claude/handoffs/"));
+    assert!(world.read("morning/page.html").contains("2026-01-06-2309.md"));
     let both = report(&world, &["-o", "-", "--open"]);
     assert!(both.code == Some(2) && both.stdout.is_empty(), "{both:?}");
 }

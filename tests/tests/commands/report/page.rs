@@ -1,11 +1,10 @@
 //! What the page says.
 
-use crate::report::night::{CALENDAR, Journal, RUN, Transcript, page, put, report, session, stage, state};
+use crate::report::night::{CALENDAR, Journal, Transcript, page, put, session, stage, state};
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::assert_in_order;
 use serde_json::json;
-use std::path::Path;
 
 /// The words of a page, tags left out.
 fn words(html: &str) -> String {
@@ -258,16 +257,4 @@ fn a_run_that_goes_on_says_as_of_when() {
     running["todo_items"] = json!([]);
     world.put_run(&running);
     assert_in_order(&words(&page(&world)), &["Done.", "Nothing is left to do"]);
-}
-
-#[test]
-fn a_link_leads_from_the_page_to_the_handoff() {
-    let world = stage();
-    let path = report(&world, &[]).expect_success().stdout;
-    let page = Path::new(path.trim());
-    assert_eq!(page, world.path(format!(".claude/plimsoll/runs/{RUN}/report.html")));
-    let html = std::fs::read_to_string(page).unwrap();
-    let link = html.split_once("<a href=\"").and_then(|(_, rest)| rest.split_once('"')).expect("a link").0;
-    assert!(page.parent().unwrap().join(link).is_file(), "{link}");
-    assert!(!crate::report::night::page(&world).contains("<a href"), "nobody knows where that page will lie");
 }

@@ -258,8 +258,6 @@ pub(crate) struct Large {
 #[derive(Debug, Clone)]
 pub(crate) struct Handoff {
     pub(crate) path: RedactedText,
-    /// From the page to the file; none if it is not there, or the page is elsewhere.
-    pub(crate) link: Option<String>,
     pub(crate) at: At,
     pub(crate) iteration: Option<u32>,
     pub(crate) why: RedactedText,

@@ -16,14 +16,9 @@ use plimsoll_flows::run_figures::{RunSnapshot, complete_snapshot};
 use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_flows::turns::catch_up;
 use plimsoll_store::{Project, StoreError, clock, config, journal, sessions};
-use std::path::Path;
 
-/// Everything that is known of a run. The page will be in this folder; none if that is not known.
-pub(super) fn gather(
-    project: &Project,
-    chosen: &Chosen,
-    folder: Option<&Path>,
-) -> Result<Report, StoreError> {
+/// Everything that is known of a run.
+pub(super) fn gather(project: &Project, chosen: &Chosen) -> Result<Report, StoreError> {
     let state = &chosen.state;
     let mut gaps = Vec::new();
     if let Err(error) = catch_up::sync(project, CaptureLimits::USER) {
@@ -45,7 +40,7 @@ pub(super) fn gather(
         troubles: troubles::troubles(&entries),
         merges: workers::merges(&entries),
         levels: moments::levels(&entries).or_else(|| estimated_levels(project, &gathered.sessions)),
-        handoffs: handoffs::handoffs(project, state, &entries, folder),
+        handoffs: handoffs::handoffs(project, state, &entries),
         steps: steps(&scene(chosen, &snapshot, &entries)),
         ..bare(project, chosen, &snapshot, gathered)
     };

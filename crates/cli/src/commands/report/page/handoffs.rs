@@ -20,10 +20,7 @@ fn one(report: &Report, handoff: &Handoff) -> Markup {
     html! {
         li {
             p.name {
-                @match &handoff.link {
-                    Some(link) => { a href=(link) { (handoff.path) } }
-                    None => { (handoff.path) }
-                }
+                (handoff.path)
                 @if handoff.is_waiting { " " strong.waiting { "not resumed yet" } }
             }
             p.note {
