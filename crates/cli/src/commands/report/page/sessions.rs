@@ -95,23 +95,11 @@ fn tone(session: &RunSession) -> &'static str {
     }
 }
 
-fn ending(report: &Report, session: &RunSession) -> &'static str {
+/// How it ended, in the words of the load line.
+fn ending(report: &Report, session: &RunSession) -> String {
     match &session.ending {
-        None if report.is_live && session.ended.is_none() => "at work",
-        None => "not recorded",
-        Some(Ending::Completed) => "its turn ended",
-        Some(Ending::HookStopped) => "stopped at a checkpoint",
-        Some(Ending::WindowFull(_)) => "window full",
-        Some(Ending::ClientLimit(_)) => "the client’s own limit",
-        Some(Ending::Fatal(_)) => "fatal error",
-        Some(Ending::Limit(_)) => "usage limit",
-        Some(Ending::Overloaded(_)) => "service overloaded",
-        Some(Ending::Silent(_)) => "silent, ended by Plimsoll",
-        Some(Ending::OutOfTime) => "deadline",
-        Some(Ending::Interrupted) => "interrupted",
-        Some(Ending::Cancelled) => "ended by plimsoll stop",
-        Some(Ending::Crashed(_)) => "crashed",
-        Some(Ending::Failed(_)) => "failed",
-        Some(Ending::Unknown) => "not known",
+        None if report.is_live && session.ended.is_none() => "at work".to_owned(),
+        None => "not recorded".to_owned(),
+        Some(ending) => ending.word().replace('_', " "),
     }
 }
