@@ -103,7 +103,7 @@ pub(crate) enum Verb {
     /// List the handoffs, and which of them no session has opened
     #[command(after_help = HANDOFFS)]
     Handoffs(handoffs::HandoffsArguments),
-    /// Estimate what the open items will take, and suggest an order
+    /// Estimate what the open items will take
     Plan(plan::PlanArguments),
     /// Read the turn log: every model response, tool call and result
     Turns(turns::TurnsArguments),

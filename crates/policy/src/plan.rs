@@ -1,19 +1,18 @@
-//! What is ahead: how much of a window each open item will probably take, how many sessions they need, and an order that
-//! saves one, or in which nothing comes before what it waits for, where the user's order is not such a one. Nothing is done
-//! with it: a run follows the user's order.
+//! Estimates how much of a window each open item will take and how many sessions they need, and finds items that come before one
+//! they wait for. A run follows the user's order.
 
 pub(crate) mod after;
 mod misspelt;
-mod order;
+mod sessions;
 #[cfg(test)]
 mod tests;
 
 use crate::pack::{Estimate, estimate, is_too_large};
-use after::{after_numbers, renumbered};
+use after::after_numbers;
 use misspelt::misspelt;
-use order::{Order, best_order, grouped, unpacked};
 use plimsoll_domain::item_check;
 use plimsoll_domain::size::{ItemCost, Size};
+use sessions::{grouped, unpacked};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An item of the list.
@@ -85,11 +84,6 @@ pub struct Plan {
     pub unpacked: Vec<Vec<usize>>,
     /// Sessions of `--pack` in the user's order, by the items' numbers.
     pub in_order: Vec<Vec<usize>>,
-    /// A better order: it takes fewer sessions, or the user's order has an item before what it waits for.
-    pub better: Option<Vec<Vec<usize>>>,
-    /// Where items wait for others, the lines of the list that the better order changes, by their numbers in the list: an
-    /// item that moves has another number, and so has what is said behind `after:`.
-    pub lines: Vec<(usize, String)>,
     /// What is wrong with what items say of their size and of what they wait for.
     pub complaints: Vec<String>,
 }
@@ -106,26 +100,18 @@ impl Plan {
             .map(|group| group.iter().filter_map(of).map(|item| item.sessions).max().unwrap_or(1))
             .sum()
     }
-
-    /// True when in the user's order an item comes before one that it waits for.
-    pub fn is_out_of_turn(&self) -> bool {
-        self.items.iter().any(|item| item.after.iter().any(|other| *other > item.number))
-    }
 }
 
 /// Plans the open items.
 pub fn plan(items: &[Item], growth: &[ItemCost], room: Room) -> Plan {
     let (planned, complaints) = planned(items, growth, room);
-    let users: Order = planned.iter().collect();
-    let better = best_order(&planned, room).filter(|order| *order != users);
-    let numbers = |groups: Vec<Order>| -> Vec<Vec<usize>> {
+    let users: Vec<&Planned> = planned.iter().collect();
+    let numbers = |groups: Vec<Vec<&Planned>>| -> Vec<Vec<usize>> {
         groups.into_iter().map(|group| group.into_iter().map(|item| item.number).collect()).collect()
     };
     Plan {
         unpacked: numbers(unpacked(&users, room)),
         in_order: numbers(grouped(&users, room)),
-        better: better.as_ref().map(|order| numbers(grouped(order, room))),
-        lines: better.map(|order| changed_lines(items, &order)).unwrap_or_default(),
         complaints,
         items: planned,
     }
@@ -164,26 +150,18 @@ fn planned(items: &[Item], growth: &[ItemCost], room: Room) -> (Vec<Planned>, Ve
     (planned, complaints)
 }
 
-/// What waits in a circle, and what waits for something that comes later.
+/// Complaints about items that are never free, and about items that come before one they wait for.
 fn out_of_turn(items: &[Planned]) -> Vec<String> {
-    let circles = circles(items);
-    let circle_of: BTreeMap<usize, usize> = circles
-        .iter()
-        .enumerate()
-        .flat_map(|(place, circle)| circle.iter().map(move |number| (*number, place)))
-        .collect();
-    let in_one = |one: usize, other: usize| {
-        circle_of.get(&one).is_some_and(|circle| circle_of.get(&other) == Some(circle))
-    };
-    let mut complaints: Vec<String> = Vec::new();
-    for circle in &circles {
-        let words: Vec<String> = circle.iter().map(usize::to_string).collect();
-        if let Some((last, others)) = words.split_last() {
-            complaints.push(format!("items {} and {last} depend on each other", others.join(", ")));
-        }
-    }
+    let never_free = never_free(items);
+    let words: Vec<String> = never_free.iter().map(usize::to_string).collect();
+    let circle = words.split_last().map(|(last, others)| {
+        format!("items {} and {last} depend on each other, or on items that do", others.join(", "))
+    });
+    let is_circle = |one: usize, other: usize| never_free.contains(&one) && never_free.contains(&other);
+    let mut complaints: Vec<String> = circle.into_iter().collect();
     for item in items {
-        let later = item.after.iter().filter(|other| **other > item.number && !in_one(item.number, **other));
+        let later =
+            item.after.iter().filter(|other| **other > item.number && !is_circle(item.number, **other));
         complaints.extend(
             later.map(|other| format!("item {} depends on item {other}, which comes later", item.number)),
         );
@@ -191,72 +169,25 @@ fn out_of_turn(items: &[Planned]) -> Vec<String> {
     complaints
 }
 
-/// The items that wait for each other, each circle once: the strongly connected components, as Kosaraju finds them.
-fn circles(items: &[Planned]) -> BTreeSet<Vec<usize>> {
-    let numbers: Vec<usize> = items.iter().map(|item| item.number).collect();
-    let place = |number: &usize| numbers.binary_search(number).ok();
-    let waits_for: Vec<Vec<usize>> =
-        items.iter().map(|item| item.after.iter().filter_map(place).collect()).collect();
-    let mut waited_for_by = vec![Vec::new(); items.len()];
-    for (place, others) in waits_for.iter().enumerate() {
-        others.iter().for_each(|other| waited_for_by[*other].push(place));
+/// The items that wait for each other, or for such items. Every item that waits for none of the others is taken away, until all
+/// that are left wait.
+fn never_free(items: &[Planned]) -> BTreeSet<usize> {
+    let mut missing: BTreeMap<usize, usize> =
+        items.iter().map(|item| (item.number, item.after.len())).collect();
+    let mut waited_for_by: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for item in items {
+        item.after.iter().for_each(|other| waited_for_by.entry(*other).or_default().push(item.number));
     }
-    let mut is_seen = vec![false; items.len()];
-    let ended: Vec<usize> = (0..items.len()).flat_map(|from| visit(from, &waits_for, &mut is_seen)).collect();
-    let mut is_seen = vec![false; items.len()];
-    let parts = ended.into_iter().rev().map(|from| visit(from, &waited_for_by, &mut is_seen));
-    let circles = parts.filter(|part| part.len() > 1).map(|part| {
-        let mut circle: Vec<usize> = part.into_iter().map(|place| numbers[place]).collect();
-        circle.sort_unstable();
-        circle
-    });
-    circles.collect()
-}
-
-/// The places that are reached from one and were not seen before, in the order in which the search leaves them.
-fn visit(from: usize, edges: &[Vec<usize>], is_seen: &mut [bool]) -> Vec<usize> {
-    let mut left = Vec::new();
-    if std::mem::replace(&mut is_seen[from], true) {
-        return left;
-    }
-    // Each place on the way, with the number of its edges that were followed.
-    let mut path = vec![(from, 0)];
-    while let Some((place, followed)) = path.last_mut() {
-        match edges[*place].get(*followed) {
-            Some(next) => {
-                *followed += 1;
-                if !std::mem::replace(&mut is_seen[*next], true) {
-                    path.push((*next, 0));
-                }
-            }
-            None => {
-                left.push(*place);
-                path.pop();
+    let mut free: Vec<usize> =
+        missing.iter().filter(|(_, count)| **count == 0).map(|(number, _)| *number).collect();
+    while let Some(number) = free.pop() {
+        missing.remove(&number);
+        for waiting in waited_for_by.remove(&number).into_iter().flatten() {
+            if let Some(count) = missing.get_mut(&waiting) {
+                *count -= 1;
+                free.extend((*count == 0).then_some(waiting));
             }
         }
     }
-    left
-}
-
-/// The open items in the places of open items, in this order, ticked ones where they are; from the first line that changes to
-/// the last. Nothing if no item waits for another: then moving lines is enough.
-fn changed_lines(items: &[Item], order: &[&Planned]) -> Vec<(usize, String)> {
-    if order.iter().all(|item| item.after.is_empty()) {
-        return Vec::new();
-    }
-    let places = (1..=items.len()).filter(|number| !items[number - 1].done);
-    let moves: Vec<(usize, usize)> = order.iter().map(|item| item.number).zip(places).collect();
-    let to: BTreeMap<usize, usize> = moves.iter().copied().collect();
-    let from: BTreeMap<usize, usize> = moves.iter().map(|(from, to)| (*to, *from)).collect();
-    let new_number = |old: usize| to.get(&old).copied().unwrap_or(old);
-    let line = |place: usize| match from.get(&place) {
-        Some(from) => format!("- [ ] {}", renumbered(&items[from - 1].text, new_number)),
-        None => format!("- [x] {}", items[place - 1].text),
-    };
-    let is_changed = |place: &usize| line(*place) != format!("- [ ] {}", items[place - 1].text);
-    let changed: Vec<usize> = moves.iter().map(|(_, to)| *to).filter(is_changed).collect();
-    match (changed.first(), changed.last()) {
-        (Some(first), Some(last)) => (*first..=*last).map(|place| (place, line(place))).collect(),
-        _ => Vec::new(),
-    }
+    missing.into_keys().collect()
 }

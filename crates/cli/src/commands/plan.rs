@@ -1,4 +1,4 @@
-//! `plimsoll plan`: what the open items will probably take, and an order that saves a session or puts what waits behind.
+//! `plimsoll plan`: what the open items will probably take.
 
 mod draft;
 mod fix;
@@ -60,7 +60,7 @@ pub(crate) struct PlanArguments {
 const EXAMPLES: &str = "\
 Examples:
   plimsoll plan
-  plimsoll plan --json | jq .better
+  plimsoll plan --json | jq .complaints
   plimsoll plan --fix              make items of `- [] …` or `1. …` lines
   plimsoll plan --draft SPEC.md    let Claude Code propose the items
 
@@ -238,14 +238,6 @@ fn json(plan: &Plan, room: Room, parked: &[(&str, &str)]) -> String {
         "room_tokens": room.tokens(),
         "one_by_one": known(plan.sessions(&plan.unpacked)),
         "packed": { "sessions": known(plan.sessions(&plan.in_order)), "groups": plan.in_order },
-        "better": plan.better.as_ref().map(|groups| {
-            let lines: Vec<_> = plan
-                .lines
-                .iter()
-                .map(|(number, line)| serde_json::json!({ "number": number, "line": line }))
-                .collect();
-            serde_json::json!({ "sessions": known(plan.sessions(groups)), "groups": groups, "lines": lines })
-        }),
         "complaints": plan.complaints,
     })
     .to_string()

@@ -49,8 +49,6 @@ impl View<'_> {
             self.title(),
             self.table(),
             self.sessions(),
-            self.recommendation(),
-            self.lines(),
             self.split(),
             self.checks(),
             self.waiting(),
@@ -154,40 +152,6 @@ impl View<'_> {
             counted(plan.sessions(&plan.unpacked) as usize, "session"),
             counted(plan.sessions(&plan.in_order) as usize, "session"),
             self.groups(&plan.in_order),
-        )
-    }
-
-    fn recommendation(&self) -> String {
-        let plan = self.plan;
-        let Some(better) = &plan.better else { return String::new() };
-        let (packed, sessions) = (plan.sessions(&plan.in_order), plan.sessions(better));
-        let saved = counted(packed.saturating_sub(sessions) as usize, "session");
-        let why = if !plan.is_out_of_turn() {
-            format!("with `--pack`, this order saves {saved}")
-        } else if packed > sessions {
-            format!(
-                "in this order no item comes before one it depends on, and with `--pack` it saves {saved}"
-            )
-        } else {
-            format!(
-                "in this order no item comes before one it depends on (with `--pack`: {})",
-                counted(sessions as usize, "session")
-            )
-        };
-        format!(
-            "**Recommendation**: {why}: {}. Reorder {} if you want that; a run follows your order.",
-            self.groups(better),
-            self.file,
-        )
-    }
-
-    /// To paste, for a number behind `after:` is a place in the list.
-    fn lines(&self) -> String {
-        let lines = &self.plan.lines;
-        let (Some((first, _)), Some((last, _))) = (lines.first(), lines.last()) else { return String::new() };
-        let words: String = lines.iter().map(|(_, line)| format!("{line}\n")).collect();
-        format!(
-            "Items {first} to {last} then are these, with new `after:` numbers (move the notes below an item with it):\n\n```\n{words}```"
         )
     }
 
