@@ -156,7 +156,7 @@ pub(crate) fn check(tables: &Tables, kind: &str, value: &Value, what: &str) {
 }
 
 /// Each command with the type of what it prints.
-const COMMANDS: [(&str, &str); 16] = [
+const COMMANDS: [(&str, &str); 14] = [
     ("--version --json", "build"),
     ("status --json", "status or status_without_run?"),
     ("plan --json", "plan"),
@@ -170,8 +170,6 @@ const COMMANDS: [(&str, &str); 16] = [
     ("turns stats --json", "stats"),
     ("statusline explain --json", "explained"),
     ("memory show --json", "memory"),
-    ("memory frame list --json", "[frame]"),
-    ("memory frame show 0 --json", "frame"),
     ("memory history --json", "[change]"),
 ];
 

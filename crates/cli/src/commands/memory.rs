@@ -29,7 +29,7 @@ const EXAMPLES: &str = "Examples:
   plimsoll memory set R4 'Keep the public API.'    seen at the agent's next step
   plimsoll memory alloc api-spec - < spec.md       a chunk that every frame sees
   plimsoll memory free api-spec
-  plimsoll memory frame show                       the task of the current frame
+  plimsoll query --on memory '.frames'             the tasks of all frames
   plimsoll memory history                          who wrote what, and when";
 
 #[derive(Debug, Subcommand)]
@@ -66,8 +66,9 @@ enum Verb {
         /// Its name
         name: String,
     },
-    /// Show the frames, or close one that nobody will return from
-    Frame(FrameArguments),
+    /// Close a frame that nobody will return from
+    #[command(subcommand)]
+    Frame(FrameVerb),
     /// Every change, newest at the end
     History {
         /// The last N of them
@@ -90,14 +91,6 @@ struct ShowArguments {
     markdown: bool,
 }
 
-/// How to list the frames.
-#[derive(Debug, Default, Args)]
-struct ListArguments {
-    /// Print one JSON array
-    #[arg(long)]
-    json: bool,
-}
-
 /// Does what is asked.
 pub(crate) fn memory(arguments: &MemoryArguments) -> ExitCode {
     let project = Project::of_command();
@@ -107,7 +100,6 @@ pub(crate) fn memory(arguments: &MemoryArguments) -> ExitCode {
         match &arguments.verb {
             None => return show(&project, &ShowArguments::default()),
             Some(Verb::Show(how)) => return show(&project, how),
-            Some(Verb::Frame(arguments)) => return frame(project, arguments),
             Some(Verb::History { last, json }) => return history(&project, *last, *json),
             Some(Verb::Set { register, text }) => text_of(text).map(|text| Op::UpdateRegisters {
                 values: Values::from([(*register, text)]),
@@ -122,6 +114,10 @@ pub(crate) fn memory(arguments: &MemoryArguments) -> ExitCode {
                 text_of(content).map(|content| Op::HeapWrite { name: name.clone(), content })
             }
             Some(Verb::Free { name }) => Ok(Op::HeapFree { name: name.clone() }),
+            Some(Verb::Frame(FrameVerb::Close)) => {
+                let words = "the user has closed it".to_owned();
+                Ok(Op::CloseFrame { how: Closing::Abandoned, words })
+            }
         };
     match op {
         Ok(op) => change(project, &op),
@@ -257,80 +253,8 @@ fn line(change: &Change) -> String {
     )
 }
 
-/// What is asked of the frames.
-#[derive(Debug, Args)]
-struct FrameArguments {
-    #[command(subcommand)]
-    verb: Option<FrameVerb>,
-}
-
 #[derive(Debug, Subcommand)]
 enum FrameVerb {
-    /// The stack, the root first
-    List(ListArguments),
     /// End the current frame if no agent will return from it: its status, questions and plan go to its parent
     Close,
-    /// One frame: objective, context, what it is to report, registers
-    Show {
-        /// Its depth: 0 is the root [default: the current one]
-        #[arg(value_parser = value_parsers::whole_number::<usize>)]
-        depth: Option<usize>,
-        /// Print one JSON object
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-/// Shows the stack or a frame of it, or ends the present one.
-fn frame(project: Project, arguments: &FrameArguments) -> ExitCode {
-    let memory = match memory::load(&project) {
-        Ok(memory) => memory,
-        Err(error) => return refused(&error),
-    };
-    match &arguments.verb {
-        Some(FrameVerb::Close) => {
-            let words = "the user has closed it".to_owned();
-            change(project, &Op::CloseFrame { how: Closing::Abandoned, words })
-        }
-        Some(FrameVerb::Show { depth, json }) => show_frame(&memory, depth.unwrap_or(memory.depth()), *json),
-        Some(FrameVerb::List(how)) if how.json => {
-            console::json(in_json(&memory)["frames"].clone());
-            ExitCode::SUCCESS
-        }
-        _ => list_frames(&memory),
-    }
-}
-
-fn list_frames(memory: &Memory) -> ExitCode {
-    for (depth, frame) in memory.frames.iter().enumerate() {
-        let name = if frame.name.is_empty() { "root" } else { &frame.name };
-        let goal = &frame.registers[Register::Goal.index()].text;
-        let words = if frame.objective.is_empty() { goal } else { &frame.objective };
-        say(format!("{depth}  {}{name}: {}", "  ".repeat(depth), clip(&one_line(words), 80)));
-    }
-    ExitCode::SUCCESS
-}
-
-/// Further lines are set in, so that none looks like a label.
-fn labelled(label: &str, text: &str) -> String {
-    format!("{label}: {}", text.replace('\n', "\n "))
-}
-
-fn show_frame(memory: &Memory, depth: usize, as_json: bool) -> ExitCode {
-    let Some(frame) = memory.frames.get(depth) else {
-        return fail(format!("there is no frame {depth}: the current one is {}", memory.depth()), 1);
-    };
-    if as_json {
-        console::json(frame_in_json(frame));
-        return ExitCode::SUCCESS;
-    }
-    let named =
-        [("Objective", &frame.objective), ("Context", &frame.context), ("Return", &frame.return_spec)];
-    let told =
-        named.into_iter().filter(|(_, text)| !text.is_empty()).map(|(label, text)| labelled(label, text));
-    let slots = Register::ALL.into_iter().map(|register| (register, &frame.registers[register.index()].text));
-    let slots =
-        slots.filter(|(_, text)| !text.is_empty()).map(|(register, text)| labelled(register.label(), text));
-    say(told.chain(slots).collect::<Vec<_>>().join("\n"));
-    ExitCode::SUCCESS
 }

@@ -658,7 +658,7 @@ const CHANGING: &[Case] = &[
         ..ONLY_RUNS
     },
     Case {
-        script: "plimsoll memory frame show",
+        script: "plimsoll query --on memory '.frames'",
         check: |_, finished| prints(finished, &["Keep the public API."]),
         ..ONLY_RUNS
     },
