@@ -4,7 +4,6 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Timelike, Utc};
 use plimsoll_domain::Timestamp;
 use plimsoll_domain::memory::Register;
 use plimsoll_domain::promise::PromiseWord;
-use plimsoll_domain::turn::Reason;
 use plimsoll_store::clock;
 use std::time::Duration;
 use thiserror::Error;
@@ -44,8 +43,6 @@ pub(crate) enum ValueError {
     Workers,
     #[error("one of {}", Register::ALL.map(Register::key).join(", "))]
     Register,
-    #[error("one of {}", Reason::ALL.iter().map(|reason| reason.word()).collect::<Vec<_>>().join(", "))]
-    Reason,
 }
 
 /// More clients on one machine are no faster.
@@ -184,11 +181,6 @@ pub(crate) fn promise_word(word: &str) -> Result<PromiseWord, ValueError> {
 /// A register of the working memory: `R4`, `R4_CONSTRAINTS`, `constraints`.
 pub(crate) fn register(word: &str) -> Result<Register, ValueError> {
     Register::named(word).ok_or(ValueError::Register)
-}
-
-/// Why a turn failed, as `turns` shows it: `tool_error`.
-pub(crate) fn reason(word: &str) -> Result<Reason, ValueError> {
-    Reason::ALL.iter().copied().find(|reason| reason.word() == word).ok_or(ValueError::Reason)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::{Recorded, TurnsError};
 use plimsoll_domain::Timestamp;
 use plimsoll_domain::log_line::{Header, MAIN, RecordKind};
-use plimsoll_domain::turn::{Reason, Turn};
+use plimsoll_domain::turn::Turn;
 use plimsoll_store::{Project, StoreError, TurnLog, clock};
 use serde_json::Value;
 use std::cmp::Reverse;
@@ -15,12 +15,8 @@ pub struct Selection {
     pub session: Option<String>,
     /// Also the turns of subagents.
     pub all_streams: bool,
-    /// Only this subagent: the beginning of its id.
-    pub agent: Option<String>,
     /// Only turns that failed.
     pub failures: bool,
-    /// Only turns that failed so.
-    pub reason: Option<Reason>,
     /// Only turns that called this tool.
     pub tool: Option<String>,
     /// Only turns with this text in words, calls or results.
@@ -31,8 +27,6 @@ pub struct Selection {
     pub iteration: Option<u64>,
     /// Only turns since then, RFC 3339 UTC.
     pub since: Option<Timestamp>,
-    /// Only turns until then.
-    pub until: Option<Timestamp>,
 }
 
 impl Selection {
@@ -112,16 +106,10 @@ impl Selection {
 
     /// What the header alone shows.
     pub fn may_mean(&self, header: &Header) -> bool {
-        let is_stream = match &self.agent {
-            Some(agent) => header.stream.starts_with(agent.as_str()),
-            None => self.all_streams || header.stream == MAIN,
-        };
-        is_stream
+        (self.all_streams || header.stream == MAIN)
             && header.kind == RecordKind::Turn
             && (!self.failures || header.success == Some(false))
-            && self.reason.is_none_or(|reason| header.reason == Some(reason))
             && self.is_since(&header.at)
-            && self.until.as_ref().is_none_or(|until| header.at <= *until)
     }
 
     /// True for a turn that is meant.
