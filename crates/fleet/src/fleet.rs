@@ -14,9 +14,9 @@ mod steering;
 
 use crate::database::{Database, Parameter, Stopped};
 use crate::fault::FleetError;
-use crate::rows::{COLUMNS, COLUMNS_TO_DECIDE, Part, Placed, columns, item, moment, number, small, whole};
+use crate::rows::{COLUMNS, Part, Placed, columns, item, moment, number, small, whole};
 use plimsoll_domain::board::{Board, BoardItem, Moment, Stage};
-use plimsoll_policy::workers::{Fenced, Outlook, outlook};
+use plimsoll_policy::workers::Fenced;
 use postgres::Transaction;
 use postgres::types::Type;
 
@@ -87,32 +87,13 @@ impl Fleet {
 
     /// The whole board as it is.
     pub fn board(&mut self) -> Result<Board, FleetError> {
-        let (whole, items, _) = self.read("read the board", COLUMNS, "true")?;
-        Ok(Board { items: items.into_iter().map(|(_, item)| item).collect(), ..whole })
-    }
-
-    /// What there is to do now, but for the limit of the cost.
-    pub fn outlook(&mut self) -> Result<Outlook, FleetError> {
-        // What is merged holds nothing up, and neither does what is not there.
-        let (whole, items, now) =
-            self.read("look for what is to be done", COLUMNS_TO_DECIDE, "stage <> 'merged'")?;
-        Ok(outlook(&Part::new(whole, items).board, now))
-    }
-
-    fn read(
-        &mut self,
-        doing: &'static str,
-        columns: &str,
-        which: &str,
-    ) -> Result<(Board, Vec<Placed>, Moment), FleetError> {
         let Fleet { database, plan, name, .. } = self;
-        let select =
-            format!("select {columns} from plimsoll.item where plan = $1 and {which} order by place");
-        database.transaction(doing, |transaction| {
+        let select = format!("select {COLUMNS} from plimsoll.item where plan = $1 order by place");
+        database.transaction("read the board", |transaction| {
             let whole = plan_row(transaction, PLAN, *plan, name)?;
             let rows = transaction.query_typed(&select, &[(plan, Type::INT8)])?;
-            let items = rows.iter().map(item).collect::<Result<_, _>>()?;
-            Ok((whole, items, now(transaction)?))
+            let items: Vec<Placed> = rows.iter().map(item).collect::<Result<_, _>>()?;
+            Ok(Board { items: items.into_iter().map(|(_, item)| item).collect(), ..whole })
         })
     }
 

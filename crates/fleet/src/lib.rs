@@ -2,8 +2,8 @@
 //!
 //! A fleet is one plan on several machines: its board is in a database, and the work itself travels by git. [`Fleet`] has the
 //! operations of [`plimsoll_policy::workers`] under the same names. Where one row or the plan decides, rows are locked, the policy
-//! decides on them, and what it changed is written, in one transaction. [`Fleet::claim`], [`Fleet::renew`] and [`Fleet::offer`] are
-//! single statements; the tests hold them to the policy.
+//! decides on them, and what it changed is written, in one transaction. [`Fleet::claim`] and [`Fleet::renew`] are single
+//! statements; the tests hold them to the policy.
 //!
 //! The order of locks is: the plan's row, then items' by their places. Moments are the database's: no machine's clock counts.
 //!
@@ -29,10 +29,9 @@ pub use database::Database;
 pub use deadline::{ANSWER, within};
 pub use fault::{Fault, FleetError};
 pub use fleet::Fleet;
-pub use fleet::claims::Offer;
 pub use fleet::examined::examine;
 pub use fleet::journal::Event;
-pub use fleet::members::{Spent, WorkerReport};
+pub use fleet::members::WorkerReport;
 pub use fleet::plan::{Deliver, NewPlan, objective_hash, prepare};
 pub use fleet::standing::{Counts, ItemStanding, Standing, WorkerStanding, standings};
 pub use found::{NotFound, URL, find, find_by};

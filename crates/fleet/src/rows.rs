@@ -12,9 +12,6 @@ use std::error::Error;
 pub(crate) const COLUMNS: &str =
     "place, text, needs, areas, stage, epoch, tries, worker, lease_until, sha, aside, reason, note, landings";
 
-/// The same, without what nothing is decided by: of a long plan that is most of it.
-pub(crate) const COLUMNS_TO_DECIDE: &str = "place, '' as text, needs, areas, stage, epoch, tries, worker, lease_until, sha, aside, '' as reason, '' as note, '{}'::text[] as landings";
-
 /// An item with its place in the plan.
 pub(crate) type Placed = (usize, BoardItem);
 

@@ -274,12 +274,6 @@ pub fn land(board: &mut Board, merger: u64, item: usize, commit: &str) -> Result
     Ok(())
 }
 
-/// Counts an offered item as merged that has no change of its own, and whose check passes without one.
-pub fn nothing_to_do(board: &mut Board, merger: u64, item: usize) -> Result<(), Fenced> {
-    landing(board, merger, item)?.stage = Stage::Merged;
-    Ok(())
-}
-
 /// Gives an offered item back to its branch, with what its next session is told; after some tries it is set aside.
 pub fn refuse(board: &mut Board, merger: u64, item: usize, note: &str) -> Result<(), Fenced> {
     let row = landing(board, merger, item)?;
@@ -652,8 +646,9 @@ mod tests {
         let mine = claim(&mut board, "w", 0).expect("open");
         offer(&mut board, mine, "c").expect("mine");
         let merger = become_merger(&mut board, "m", 0).expect("nobody else");
-        assert_eq!(nothing_to_do(&mut board, merger, 0), Err(Fenced), "it is not offered");
-        assert_eq!(nothing_to_do(&mut board, merger, 1), Ok(()));
+        assert_eq!(land(&mut board, merger, 0, "l"), Err(Fenced), "it is not offered");
+        assert_eq!(land(&mut board, merger, 1, "l"), Ok(()));
+        assert_eq!(settle(&mut board, |commit| commit == "l"), [1]);
         assert_eq!(outlook(&board, 0), Outlook::Done);
         let text = serde_json::to_string(&board).expect("JSON");
         assert_eq!(serde_json::from_str::<Board>(&text).expect("a board"), board);

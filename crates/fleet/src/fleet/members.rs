@@ -5,7 +5,6 @@ use crate::database::Parameter;
 use crate::fault::FleetError;
 use crate::rows::small;
 use postgres::types::Type;
-use postgres::{Error, Row};
 
 /// Of a run that is over nothing is set aside any more.
 const REPORT: &str = "
@@ -17,10 +16,6 @@ const REPORT: &str = "
       cost = greatest(known.cost, excluded.cost),
       allowance = case when excluded.item is not null then known.allowance end
     returning name";
-const SPENT: &str = "
-    select (select coalesce(sum(cost), 0) from plimsoll.worker where worker.plan = plan.id) as cost, max_cost
-    from plimsoll.plan where id = $1";
-
 /// What a worker's parent process says of it, every now and then.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WorkerReport {
@@ -42,27 +37,6 @@ pub struct WorkerReport {
     pub item: Option<usize>,
 }
 
-/// What a fleet has cost.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Spent {
-    /// All workers on all machines, in dollars.
-    pub cost: f64,
-    /// Nothing is claimed from here on.
-    pub most: Option<f64>,
-}
-
-impl Spent {
-    /// True if nothing more is claimed.
-    pub fn is_over(self) -> bool {
-        self.over().is_some()
-    }
-
-    /// What is spent and what may be, once nothing more is claimed.
-    pub(super) fn over(self) -> Option<(f64, f64)> {
-        self.most.filter(|most| self.cost >= *most).map(|most| (self.cost, most))
-    }
-}
-
 impl Fleet {
     /// Keeps what a worker says of itself, with the time.
     pub fn report(&mut self, worker: &WorkerReport) -> Result<(), FleetError> {
@@ -81,14 +55,4 @@ impl Fleet {
         let rows = self.database.query("report a worker", REPORT, &parameters)?;
         if rows.is_empty() { Err(FleetError::NoPlan(self.name.clone())) } else { Ok(()) }
     }
-
-    /// What all workers have cost together.
-    pub fn spent(&mut self) -> Result<Spent, FleetError> {
-        let found = self.database.read("add up the cost", SPENT, &[(&self.plan, Type::INT8)], spent)?.pop();
-        found.ok_or_else(|| FleetError::NoPlan(self.name.clone()))
-    }
-}
-
-pub(super) fn spent(row: &Row) -> Result<Spent, Error> {
-    Ok(Spent { cost: row.try_get("cost")?, most: row.try_get("max_cost")? })
 }

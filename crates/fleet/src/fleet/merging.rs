@@ -1,10 +1,10 @@
 //! What the merger does, what holds for the whole plan, and what has landed.
 
-use super::{Change, Fleet, Rows, storable};
+use super::{Change, Fleet, Rows};
 use crate::fault::FleetError;
 use crate::rows::commit;
-use plimsoll_domain::board::{Board, Moment};
-use plimsoll_policy::workers::{self, Fenced};
+use plimsoll_domain::board::Moment;
+use plimsoll_policy::workers;
 use postgres::types::Type;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -23,36 +23,19 @@ impl Fleet {
     /// Writes down the commit by which an offered item is about to land. Only then may the target move.
     pub fn land(&mut self, merger: u64, item: usize, commit: &str) -> Result<(), FleetError> {
         let change = Change { doing: "write down a landing", kind: "landing", detail: commit };
-        self.decide_on_offered(change, item, |board, item| workers::land(board, merger, item, commit))
-    }
-
-    /// Counts an offered item as merged that has no change of its own, and whose check passes without one.
-    pub fn nothing_to_do(&mut self, merger: u64, item: usize) -> Result<(), FleetError> {
-        let change = Change { doing: "count an item as merged", kind: "merged", detail: "nothing to do" };
-        self.decide_on_offered(change, item, |board, item| workers::nothing_to_do(board, merger, item))
-    }
-
-    /// Gives an offered item back to its branch, with what its next session is told; after some tries it is set aside.
-    pub fn refuse(&mut self, merger: u64, item: usize, note: &str) -> Result<(), FleetError> {
-        let note = storable(note);
-        let change = Change { doing: "give an item back", kind: "refused", detail: &note };
-        self.decide_on_offered(change, item, |board, item| workers::refuse(board, merger, item, &note))
-    }
-
-    /// Counts as merged whatever is in the target by now, whoever landed it. git is asked before anything is locked: what is in the
-    /// target once stays in it.
-    pub fn settle(&mut self, is_in_target: impl Fn(&str) -> bool) -> Result<Vec<usize>, FleetError> {
-        let landed = self.landings()?.into_iter().filter(|commit| is_in_target(commit)).collect();
-        self.settle_landed(&landed)
+        self.decide(change, Rows::PlanAnd(item), |part, _| {
+            let place = part.place_of(item);
+            workers::land(&mut part.board, merger, place, commit)
+        })
     }
 
     /// Every commit by which somebody was about to land what is not merged.
-    pub(crate) fn landings(&mut self) -> Result<Vec<String>, FleetError> {
+    pub fn landings(&mut self) -> Result<Vec<String>, FleetError> {
         self.database.read(DOING, LANDINGS, &[(&self.plan, Type::INT8)], |row| commit(row, "sha"))
     }
 
     /// Counts as merged whatever has one of these commits.
-    pub(crate) fn settle_landed(&mut self, landed: &HashSet<String>) -> Result<Vec<usize>, FleetError> {
+    pub fn settle_landed(&mut self, landed: &HashSet<String>) -> Result<Vec<usize>, FleetError> {
         if landed.is_empty() {
             return Ok(Vec::new());
         }
@@ -70,18 +53,6 @@ impl Fleet {
         self.decide(change, Rows::Plan, |part, now| {
             workers::pause(&mut part.board, now.saturating_add(length));
             Ok(())
-        })
-    }
-
-    fn decide_on_offered(
-        &mut self,
-        change: Change<'_>,
-        item: usize,
-        decision: impl FnOnce(&mut Board, usize) -> Result<(), Fenced>,
-    ) -> Result<(), FleetError> {
-        self.decide(change, Rows::PlanAnd(item), |part, _| {
-            let place = part.place_of(item);
-            decision(&mut part.board, place)
         })
     }
 }

@@ -1,6 +1,6 @@
 //! The board as a machine at work asks for it: `flows::workers` decides by it, and knows nothing of databases.
 
-use super::members::{WorkerReport, spent};
+use super::members::WorkerReport;
 use super::{Change, Fleet, Rows, storable};
 use crate::database::Parameter;
 use crate::deadline::ANSWER;
@@ -141,7 +141,8 @@ impl Fleet {
         })
     }
 
-    fn tell(&mut self, result: &ItemResult) -> Result<(), FleetError> {
+    /// Takes what has become of an item.
+    pub fn tell(&mut self, result: &ItemResult) -> Result<(), FleetError> {
         let (kind, doing, detail) = match &result.outcome {
             ItemOutcome::Offered => ("offered", "offer the work on an item", result.start.clone()),
             ItemOutcome::Failed(reason) => ("failed", "give an item back", storable(reason)),
@@ -191,7 +192,8 @@ impl Fleet {
         )
     }
 
-    fn refuse_at(&mut self, refused: &Refused) -> Result<(), FleetError> {
+    /// Gives an offered item back, with what its next session is told; after some tries it is set aside.
+    pub fn refuse(&mut self, refused: &Refused) -> Result<(), FleetError> {
         let (note, plan) = (storable(&refused.note), self.plan);
         let (place, start, beyond) = (small(refused.item), &refused.start, &refused.beyond);
         let change = Change { doing: "give an item back", kind: "refused", detail: &note };
@@ -260,7 +262,8 @@ fn shared_item(row: &Row) -> Result<(usize, SharedItem), Error> {
 }
 
 fn used_up(row: &Row) -> Result<Option<UsedUp>, Error> {
-    let money = spent(row)?.over().map(|(spent, most)| UsedUp::Money(spent, most));
+    let (cost, max_cost) = (row.try_get::<_, f64>("cost")?, row.try_get::<_, Option<f64>>("max_cost")?);
+    let money = max_cost.filter(|most| cost >= *most).map(|most| UsedUp::Money(cost, most));
     let sessions = row.try_get::<_, Option<i64>>("used")?.map(|used| UsedUp::Sessions(moment(used)));
     Ok(money.or(sessions))
 }
@@ -328,7 +331,7 @@ impl SharedBoard for MachineBoard {
 
     fn refuse(&mut self, refused: &Refused) -> Result<(), BoardError> {
         let refused = refused.clone();
-        self.ask(move |fleet| fleet.refuse_at(&refused))
+        self.ask(move |fleet| fleet.refuse(&refused))
     }
 
     fn settle(&mut self, is_in_target: &dyn Fn(&str) -> bool) -> Result<Vec<usize>, BoardError> {

@@ -1,7 +1,9 @@
 //! Fleets on servers of the test's own.
 
+use plimsoll_domain::workers::{ItemOutcome, ItemResult};
 use plimsoll_fleet::{Database, Deliver, Fleet, FleetError, NewPlan, NotFound, URL, find_by};
 use plimsoll_policy::plan::Item;
+use plimsoll_policy::workers::Claim;
 use plimsoll_testkit::postgres::Postgres;
 use postgres::{Client, NoTls};
 
@@ -56,4 +58,40 @@ pub(crate) fn create(address: &str, name: &str, texts: &[&str]) -> Fleet {
 
 pub(crate) fn open(address: &str, name: &str) -> Fleet {
     Fleet::open(database(address).expect("a connection"), name).expect("a fleet")
+}
+
+/// What a member does, in one word each.
+pub(crate) trait Member {
+    fn tell_outcome(&mut self, claim: Claim, start: &str, outcome: ItemOutcome) -> Result<(), FleetError>;
+
+    fn offer(&mut self, claim: Claim, commit: &str) -> Result<(), FleetError> {
+        self.tell_outcome(claim, commit, ItemOutcome::Offered)
+    }
+
+    fn give_back(&mut self, claim: Claim) -> Result<(), FleetError> {
+        self.tell_outcome(claim, "", ItemOutcome::GivenBack)
+    }
+
+    fn fail(&mut self, claim: Claim, reason: &str) -> Result<(), FleetError> {
+        self.tell_outcome(claim, "", ItemOutcome::Failed(reason.to_owned()))
+    }
+
+    fn ask(&mut self, claim: Claim, question: &str) -> Result<(), FleetError> {
+        self.tell_outcome(claim, "", ItemOutcome::Asked(question.to_owned()))
+    }
+
+    /// Counts as merged what has one of these commits, as the merger does.
+    fn settle(&mut self, is_in_target: impl Fn(&str) -> bool) -> Result<Vec<usize>, FleetError>;
+}
+
+impl Member for Fleet {
+    fn tell_outcome(&mut self, claim: Claim, start: &str, outcome: ItemOutcome) -> Result<(), FleetError> {
+        let (item, epoch, start) = (claim.item, claim.epoch, start.to_owned());
+        self.tell(&ItemResult { item, epoch, start, outcome, ..ItemResult::default() })
+    }
+
+    fn settle(&mut self, is_in_target: impl Fn(&str) -> bool) -> Result<Vec<usize>, FleetError> {
+        let landed = self.landings()?.into_iter().filter(|commit| is_in_target(commit)).collect();
+        self.settle_landed(&landed)
+    }
 }

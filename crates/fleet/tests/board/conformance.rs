@@ -1,11 +1,12 @@
 //! Both boards, step by step: what one answers the other answers, and the rows are the board in memory.
 
-use crate::bench::{client, database, plan};
+use crate::bench::{Member, client, database, plan};
 use crate::interleavings::{Kept, run};
 use plimsoll_domain::board::{Aside, Board, Moment};
 use plimsoll_fleet::{Fleet, FleetError};
+use plimsoll_flows::workers::shared::Refused;
 use plimsoll_policy::plan::Item;
-use plimsoll_policy::workers::{Claim, Fenced, LEASE, Outlook, board};
+use plimsoll_policy::workers::{Claim, Fenced, LEASE, board};
 use plimsoll_testkit::postgres::{Postgres, ROLE, Setup};
 use postgres::Client;
 use std::time::Duration;
@@ -79,7 +80,8 @@ impl Kept for Both {
         same((self.local.fail(claim, reason), answer(self.fleet.fail(claim, reason))))
     }
     fn set_aside(&mut self, claim: Claim, reason: Aside) -> Result<(), Fenced> {
-        let remote = answer(self.fleet.set_aside(claim, &reason));
+        let Aside::Question(question) = &reason else { panic!("a member sets aside what it asks about") };
+        let remote = answer(self.fleet.ask(claim, question));
         same((self.local.set_aside(claim, reason), remote))
     }
     fn become_merger(&mut self, name: &str, now: Moment) -> Option<u64> {
@@ -90,18 +92,13 @@ impl Kept for Both {
         let is_there = |commit: &str| target.iter().any(|known| known == commit);
         same((self.local.settle(target), self.fleet.settle(is_there).expect("an answer")))
     }
-    fn offered(&mut self) -> Vec<usize> {
-        let offers = self.fleet.offered().expect("an answer");
-        same((self.local.offered(), offers.into_iter().map(|offer| offer.item).collect()))
-    }
     fn land(&mut self, merger: u64, item: usize, commit: &str) -> Result<(), Fenced> {
         same((self.local.land(merger, item, commit), answer(self.fleet.land(merger, item, commit))))
     }
-    fn nothing_to_do(&mut self, merger: u64, item: usize) -> Result<(), Fenced> {
-        same((self.local.nothing_to_do(merger, item), answer(self.fleet.nothing_to_do(merger, item))))
-    }
     fn refuse(&mut self, merger: u64, item: usize, note: &str) -> Result<(), Fenced> {
-        same((self.local.refuse(merger, item, note), answer(self.fleet.refuse(merger, item, note))))
+        let (start, beyond) = (String::new(), String::new());
+        let refused = Refused { merger, item, note: note.to_owned(), start, beyond };
+        same((self.local.refuse(merger, item, note), answer(self.fleet.refuse(&refused))))
     }
     fn pause(&mut self, now: Moment, until: Moment) {
         self.set_clock(now);
@@ -110,10 +107,6 @@ impl Kept for Both {
     }
     fn reopen(&mut self, item: usize) -> bool {
         same((self.local.reopen(item), self.fleet.reopen(item).expect("an answer")))
-    }
-    fn outlook(&mut self, now: Moment) -> Outlook {
-        self.set_clock(now);
-        same((self.local.outlook(now), self.fleet.outlook().expect("an answer")))
     }
     fn board(&mut self) -> Board {
         same((self.local.clone(), self.fleet.board().expect("an answer")))
@@ -146,7 +139,7 @@ fn a_late_renewal_takes_no_place_that_somebody_else_is_at_by_now() {
     let items = crate::bench::items(&["a (area: src/a)", "b (area: src)", "c"]);
     let mut both = Both::new(&server, &server.socket(), &items);
     let first = both.claim("one", 0).expect("an item");
-    both.set_aside(first, Aside::Tries).expect("mine");
+    both.set_aside(first, Aside::Question("which?".to_owned())).expect("mine");
     let late = both.claim("two", 0).expect("the second");
     both.reopen(0);
     let other = both.claim("three", LEASE).expect("the first, because the lease of the second is over");
@@ -182,7 +175,6 @@ fn plans_of_any_shape_are_the_same_board() {
         both.board();
         for worker in 0..items.len() {
             let Some(claim) = both.claim(&format!("worker {worker}"), 7) else { break };
-            both.outlook(7);
             both.board();
             if worker % 2 == 1 {
                 both.offer(claim, "c0ffee0000000000000000000000000000000000").expect("mine");
@@ -191,6 +183,5 @@ fn plans_of_any_shape_are_the_same_board() {
         let all_over = 7 + LEASE;
         while both.claim("last", all_over).is_some() {}
         both.board();
-        both.outlook(all_over);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Tests commands shown in docs/fleet.md.
 
-use crate::bench::{client, create, database, open};
+use crate::bench::{Member, client, create, database, open};
 use plimsoll_domain::board::Stage;
 use plimsoll_fleet::{Fault, Fleet, FleetError};
 use plimsoll_policy::workers::{Fenced, LEASE};
@@ -314,7 +314,7 @@ fn a_worker_that_comes_back_after_its_lease_changes_nothing() {
         fleet.offer(mine, "late"),
         fleet.give_back(mine),
         fleet.fail(mine, "late"),
-        fleet.set_aside(mine, &plimsoll_domain::board::Aside::Tries),
+        fleet.ask(mine, "late"),
     ] {
         assert!(matches!(late, Err(FleetError::Fenced(Fenced))), "{late:?}");
     }

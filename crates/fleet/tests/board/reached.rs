@@ -278,12 +278,7 @@ fn a_fleet_is_forgotten_with_all_that_is_its_own_unless_somebody_is_at_work() {
     }
     // Whoever is still there is told.
     assert_eq!(fleet.claim("one").expect("an answer"), None);
-    for said in [
-        fleet.outlook().map(|_| ()),
-        fleet.report(&worker),
-        fleet.spent().map(|_| ()),
-        fleet.become_merger("m").map(|_| ()),
-    ] {
+    for said in [fleet.board().map(|_| ()), fleet.report(&worker), fleet.become_merger("m").map(|_| ())] {
         assert_eq!(said.expect_err("forgotten").to_string(), "there is no fleet with the name `x`");
     }
     assert!(other.claim("one").expect("an answer").is_some());

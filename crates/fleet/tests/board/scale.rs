@@ -1,7 +1,7 @@
 //! A fleet of a thousand workers and ten thousand items, without clients: how many claims there are in a second, how long one takes,
 //! and what that does with the size of the plan. Left out of all profiles but one: `cargo nextest run --profile fleet`.
 
-use crate::bench::{client, create, open};
+use crate::bench::{Member, client, create, open};
 use plimsoll_fleet::WorkerReport;
 use plimsoll_testkit::postgres::{Postgres, Setup};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -112,7 +112,7 @@ fn a_thousand_workers_claim_from_plans_of_all_sizes() {
         told("  offers", each, all);
         let mut fleet = open(&server.socket(), &name);
         let begun = Instant::now();
-        fleet.outlook().expect("an answer");
-        println!("  outlook: {:.0} ms", begun.elapsed().as_secs_f64() * 1_000.0);
+        fleet.board().expect("an answer");
+        println!("  board: {:.0} ms", begun.elapsed().as_secs_f64() * 1_000.0);
     }
 }

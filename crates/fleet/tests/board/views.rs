@@ -1,7 +1,6 @@
 //! What a fleet has beside its claims: draining, an end, and the views for dashboards.
 
-use crate::bench::{client, create};
-use plimsoll_domain::board::Aside;
+use crate::bench::{Member, client, create};
 use plimsoll_fleet::WorkerReport;
 use plimsoll_policy::workers::LEASE;
 use plimsoll_testkit::postgres::{Postgres, Setup};
@@ -48,7 +47,7 @@ fn the_views_for_dashboards_count_what_is_there() {
     fleet.land(merger, 0, "beef000000000000000000000000000000000000").expect("the merger");
     fleet.settle(|_| true).expect("an answer");
     let second = fleet.claim("m/2").expect("an answer").expect("an item");
-    fleet.set_aside(second, &Aside::Question("Which?".to_owned())).expect("mine");
+    fleet.ask(second, "Which?").expect("mine");
     fleet.claim("n/1").expect("an answer").expect("an item");
     let row = client
         .query_one(

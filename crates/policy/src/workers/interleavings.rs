@@ -16,13 +16,10 @@ pub(crate) trait Kept {
     fn set_aside(&mut self, claim: Claim, reason: Aside) -> Result<(), Fenced>;
     fn become_merger(&mut self, name: &str, now: Moment) -> Option<u64>;
     fn settle(&mut self, target: &[String]) -> Vec<usize>;
-    fn offered(&mut self) -> Vec<usize>;
     fn land(&mut self, merger: u64, item: usize, commit: &str) -> Result<(), Fenced>;
-    fn nothing_to_do(&mut self, merger: u64, item: usize) -> Result<(), Fenced>;
     fn refuse(&mut self, merger: u64, item: usize, note: &str) -> Result<(), Fenced>;
     fn pause(&mut self, now: Moment, until: Moment);
     fn reopen(&mut self, item: usize) -> bool;
-    fn outlook(&mut self, now: Moment) -> Outlook;
     /// All of it, as it is.
     fn board(&mut self) -> Board;
 }
@@ -52,14 +49,8 @@ impl Kept for Board {
     fn settle(&mut self, target: &[String]) -> Vec<usize> {
         settle(self, |commit| target.iter().any(|known| known == commit))
     }
-    fn offered(&mut self) -> Vec<usize> {
-        offered(self)
-    }
     fn land(&mut self, merger: u64, item: usize, commit: &str) -> Result<(), Fenced> {
         land(self, merger, item, commit)
-    }
-    fn nothing_to_do(&mut self, merger: u64, item: usize) -> Result<(), Fenced> {
-        nothing_to_do(self, merger, item)
     }
     fn refuse(&mut self, merger: u64, item: usize, note: &str) -> Result<(), Fenced> {
         refuse(self, merger, item, note)
@@ -69,9 +60,6 @@ impl Kept for Board {
     }
     fn reopen(&mut self, item: usize) -> bool {
         reopen(self, item)
-    }
-    fn outlook(&mut self, now: Moment) -> Outlook {
-        outlook(self, now)
     }
     fn board(&mut self) -> Board {
         self.clone()
@@ -123,7 +111,6 @@ pub(crate) struct World<K> {
     /// Claims of workers that were given up for dead; they speak all the same.
     ghosts: Vec<Claim>,
     mergers: Vec<Merger>,
-    without_change: Vec<usize>,
     commits: usize,
 }
 
@@ -155,7 +142,6 @@ impl<K: Kept> World<K> {
             workers: vec![None; 3],
             ghosts: Vec::new(),
             mergers: vec![Merger::default(); 2],
-            without_change: Vec::new(),
             commits: 0,
         }
     }
@@ -275,11 +261,9 @@ impl<K: Kept> World<K> {
 
     fn write_down(&mut self, epoch: u64, end: usize) -> Merger {
         let mut commits = Vec::new();
-        for item in self.kept.offered() {
+        for item in offered(&self.kept.board()) {
             match self.chance.below(8) {
                 0 => drop(self.kept.refuse(epoch, item, "conflict")),
-                1 if self.kept.nothing_to_do(epoch, item).is_ok() => self.without_change.push(item),
-                1 => {}
                 _ => {
                     let commit = self.commit(item);
                     if self.kept.land(epoch, item, &commit).is_ok() {
@@ -303,8 +287,7 @@ impl<K: Kept> World<K> {
             let was_merged = before.items[item].stage == Stage::Merged;
             assert!(!was_merged || row.stage == Stage::Merged, "{words}: item {item} is no longer merged");
             if row.stage == Stage::Merged {
-                let is_empty = self.without_change.contains(&item);
-                assert!(is_empty || landed.len() == 1, "{words}: item {item} is merged and lost");
+                assert!(landed.len() == 1, "{words}: item {item} is merged and lost");
             }
             for place in landed {
                 assert!(
@@ -313,8 +296,7 @@ impl<K: Kept> World<K> {
                 );
                 for need in &row.needs {
                     let is_before = self.landed(*need).first().is_some_and(|other| *other < place);
-                    let is_met = is_before || self.without_change.contains(need);
-                    assert!(is_met, "{words}: item {item} before {need}");
+                    assert!(is_before, "{words}: item {item} before {need}");
                 }
             }
         }
@@ -351,7 +333,7 @@ impl<K: Kept> World<K> {
     fn finish(&mut self) {
         for _ in 0..10_000 {
             self.now += 2 * LEASE;
-            match self.kept.outlook(self.now) {
+            match outlook(&self.kept.board(), self.now) {
                 Outlook::Done | Outlook::Stuck => return,
                 Outlook::Free => {
                     let mine = self.kept.claim("last", self.now).expect("it is free");
@@ -359,7 +341,7 @@ impl<K: Kept> World<K> {
                 }
                 Outlook::Busy => {
                     let Merger::Seen { epoch, .. } = self.observe(9) else { continue };
-                    for item in self.kept.offered() {
+                    for item in offered(&self.kept.board()) {
                         let commit = self.commit(item);
                         self.kept.land(epoch, item, &commit).expect("the only merger");
                         self.target.push(commit);

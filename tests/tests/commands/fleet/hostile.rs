@@ -1,7 +1,7 @@
 //! Whatever others have written into the database: what the commands print never steers the terminal.
 
-use super::Bench;
-use plimsoll_domain::board::Aside;
+use super::{Bench, fail_for_good, tell};
+use plimsoll_domain::workers::ItemOutcome;
 use plimsoll_fleet::WorkerReport;
 use plimsoll_tests::hostile::{HOSTILE, steers};
 
@@ -20,11 +20,10 @@ fn nothing_in_the_database_steers_the_terminal() {
     };
     member.report(&report).expect("an answer");
     let asked = member.claim(&report.name).expect("an answer").expect("an item");
-    member.set_aside(asked, &Aside::Question(name("Which?"))).expect("mine");
-    let ended = member.claim(&report.name).expect("an answer").expect("an item");
-    member.set_aside(ended, &Aside::Ended(name("no"))).expect("mine");
+    tell(&mut member, asked, "", ItemOutcome::Asked(name("Which?")));
+    let ended = fail_for_good(&mut member, &report.name, &name("no"));
     let failed = member.claim(&report.name).expect("an answer").expect("an item");
-    member.fail(failed, HOSTILE).expect("mine");
+    tell(&mut member, failed, "", ItemOutcome::Failed(HOSTILE.to_owned()));
     member.claim(&report.name).expect("an answer").expect("an item");
     member.become_merger(HOSTILE).expect("an answer");
     let sql = format!(

@@ -6,7 +6,9 @@ mod hostile;
 mod page;
 mod story;
 
+use plimsoll_domain::workers::{ItemOutcome, ItemResult};
 use plimsoll_fleet::{Database, Fleet, URL, find_by};
+use plimsoll_policy::workers::{Claim, TRIES};
 use plimsoll_testkit::postgres::{Postgres, Setup};
 use plimsoll_testkit::world::{Finished, World};
 use postgres::{Client, NoTls};
@@ -66,6 +68,28 @@ impl Bench {
         let settings = find_by(&|name: &str| (name == URL).then(|| address.clone())).expect("an address");
         Fleet::open(Database::connect(settings).expect("a connection"), "night").expect("a fleet")
     }
+}
+
+fn claim(member: &mut Fleet, worker: &str) -> Claim {
+    member.claim(worker).expect("an answer").expect("an item")
+}
+
+/// Says what has become of an item, as a member does.
+fn tell(member: &mut Fleet, claim: Claim, start: &str, outcome: ItemOutcome) {
+    let (item, epoch, start) = (claim.item, claim.epoch, start.to_owned());
+    let result = ItemResult { item, epoch, start, outcome, ..ItemResult::default() };
+    member.tell(&result).expect("the item is the member's");
+}
+
+/// Fails at the next item until it is set aside.
+fn fail_for_good(member: &mut Fleet, worker: &str, reason: &str) -> Claim {
+    let mut failed = claim(member, worker);
+    for _ in 1..TRIES {
+        tell(member, failed, "", ItemOutcome::Failed(reason.to_owned()));
+        failed = claim(member, worker);
+    }
+    tell(member, failed, "", ItemOutcome::Failed(reason.to_owned()));
+    failed
 }
 
 /// It did not succeed, and says so.

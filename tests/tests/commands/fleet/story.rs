@@ -1,8 +1,8 @@
 //! A fleet from its first to its last command; the work in between is done on the board, without clients.
 
-use super::{Bench, PLAN, TASK, refused};
+use super::{Bench, PLAN, TASK, fail_for_good, refused, tell};
 use crate::json_outputs::{check, page};
-use plimsoll_domain::board::Aside;
+use plimsoll_domain::workers::ItemOutcome;
 use plimsoll_fleet::WorkerReport;
 use plimsoll_testkit::bin_dir;
 use std::time::Duration;
@@ -92,16 +92,16 @@ fn what_members_do_is_seen_in_status_log_and_report() {
         member.report(&report(name, machine, cost)).expect("an answer");
     }
     let first = member.claim("one/1").expect("an answer").expect("an item");
-    member.offer(first, SHA).expect("mine");
+    tell(&mut member, first, SHA, ItemOutcome::Offered);
     let merger = member.become_merger("one").expect("an answer").expect("nobody else");
     member.land(merger, first.item, SHA).expect("the merger");
-    member.settle(|_| true).expect("an answer");
+    let landed = member.landings().expect("an answer").into_iter().collect();
+    assert_eq!(member.settle_landed(&landed).expect("an answer"), [first.item]);
     let second = member.claim("one/1").expect("an answer").expect("an item");
     let third = member.claim("two/1").expect("an answer").expect("an item");
-    member.set_aside(third, &Aside::Question("Which port, \u{1b}[31m8042?".to_owned())).expect("mine");
-    let fourth = member.claim("two/1").expect("an answer").expect("an item");
+    tell(&mut member, third, "", ItemOutcome::Asked("Which port, \u{1b}[31m8042?".to_owned()));
     let secret = format!("{}{}", "ghp_", "aB3dE5fG7hK9".repeat(3));
-    member.set_aside(fourth, &Aside::Ended(format!("a fatal error, {secret}"))).expect("mine");
+    fail_for_good(&mut member, "two/1", &format!("a fatal error, {secret}"));
 
     let screen = bench.fleet(&["status", "night"]).expect_success().stdout;
     for words in [
@@ -135,7 +135,7 @@ fn what_members_do_is_seen_in_status_log_and_report() {
     }
     let newest = bench.fleet(&["log", "night", "-n", "2", "--json"]).expect_success().json_lines();
     assert_eq!(newest.len(), 2);
-    assert_eq!((&newest[1]["kind"], &newest[1]["item"]), (&"set_aside".into(), &5.into()));
+    assert_eq!((&newest[1]["kind"], &newest[1]["item"]), (&"failed".into(), &5.into()));
 
     let report_page = bench.fleet(&["report", "night"]).expect_success().stdout;
     for words in [
@@ -168,12 +168,11 @@ fn questions_are_answered_and_what_failed_is_opened_again() {
     bench.create(&[]).expect_success();
     let mut member = bench.member();
     let first = member.claim("one/1").expect("an answer").expect("an item");
-    member.fail(first, "nothing came of it").expect("mine");
+    tell(&mut member, first, "", ItemOutcome::Failed("nothing came of it".to_owned()));
     let again = member.claim("one/1").expect("an answer").expect("an item");
     assert_eq!(again.item, first.item);
-    member.set_aside(again, &Aside::Question("Which?".to_owned())).expect("mine");
-    let other = member.claim("one/1").expect("an answer").expect("an item");
-    member.set_aside(other, &Aside::Ended("no".to_owned())).expect("mine");
+    tell(&mut member, again, "", ItemOutcome::Asked("Which?".to_owned()));
+    let other = fail_for_good(&mut member, "one/1", "no");
     let number = |place: usize| (place + 1).to_string();
     let (asked, ended) = (number(first.item), number(other.item));
 
@@ -229,7 +228,7 @@ fn a_fleet_drains_goes_on_is_stopped_and_forgotten() {
     // What comes is told as it comes, and the end of the fleet is the end of the log.
     let following = bench.world.plimsoll(&["fleet", "log", "night", "--follow"]).spawn();
     bench.world.wait_until(|| following.stdout_so_far().contains("two/1 began"), "the lines that are there");
-    member.offer(first, SHA).expect("mine");
+    tell(&mut member, first, SHA, ItemOutcome::Offered);
     bench.world.wait_until(|| following.stdout_so_far().contains("waits to be merged"), "a new line");
     let stopped = bench.fleet(&["stop", "night", "--yes"]).expect_success();
     assert!(
