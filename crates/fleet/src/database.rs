@@ -6,14 +6,13 @@
 use crate::deadline::answered;
 use crate::fault::{Fault, FleetError, connect_fault, fault, was_answered};
 use crate::guarded_stream::Connector;
-use crate::settings::{Binding, Password, Place, Server, Settings, SslMode};
+use crate::settings::{Server, Settings, SslMode};
 use crate::tls;
-use postgres::config::{ChannelBinding, Host, SslMode as Tls, SslNegotiation, TargetSessionAttrs};
+use postgres::config::{SslMode as Tls, SslNegotiation};
 use postgres::types::{ToSql, Type};
-use postgres::{Client, Config, IsolationLevel, NoTls, Row, Transaction};
+use postgres::{Client, IsolationLevel, NoTls, Row, Transaction};
 use rustls::ClientConfig;
 use std::path::PathBuf;
-use std::time::Duration;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// A parameter of a statement, with its type: without it the client would ask the server, under a name.
@@ -22,10 +21,6 @@ pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 /// How long the server keeps a transaction whose client is silent: one that is frozen with locks holds up all others.
 /// How long a statement waits for such a lock.
 const LIMITS: &str = "set local idle_in_transaction_session_timeout = '10s'; set local lock_timeout = '30s'";
-
-/// Sent data that is never confirmed ends a connection after this time; and a silent one is asked whether it is there.
-const UNCONFIRMED: Duration = Duration::from_secs(30);
-const KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// A database, connected or not.
 pub struct Database {
@@ -50,8 +45,8 @@ enum Attempt {
 }
 
 /// The ways that are tried, in their order. As with libpq, a socket has no TLS.
-fn attempts(ssl: SslMode, place: &Place) -> &'static [Attempt] {
-    if matches!(place, Place::Socket(_)) {
+fn attempts(ssl: SslMode, server: &Server) -> &'static [Attempt] {
+    if server.socket_folder().is_some() {
         return &[Attempt::Plain];
     }
     match ssl {
@@ -79,11 +74,11 @@ impl Database {
     /// True if the last connection went over a network that is not this computer's own.
     pub(crate) fn is_remote(&self) -> bool {
         let is_it = |server: &&Server| server.to_string() == self.server;
-        let place = self.settings.servers.iter().find(is_it).map(|server| &server.place);
+        let server = self.settings.servers.iter().find(is_it);
         let is_own = |name: &str| {
             name == "localhost" || name.parse().is_ok_and(|at: std::net::IpAddr| at.is_loopback())
         };
-        matches!(place, Some(Place::Host { name, .. }) if !is_own(name))
+        server.is_some_and(|server| server.socket_folder().is_none() && !is_own(server.host_name()))
     }
 
     /// One statement, which is a transaction of its own.
@@ -192,13 +187,12 @@ fn in_transaction<T>(
 }
 
 fn reach_one(settings: &Settings, tls: &ClientConfig, server: &Server) -> Result<Client, Fault> {
-    let config = client_config(settings, server);
     let mut first: Option<Fault> = None;
-    for attempt in attempts(settings.ssl, &server.place) {
-        let (config, tls, attempt) = (config.clone(), tls.clone(), *attempt);
-        // As with libpq, this is the limit of all that belongs to connecting: the next server is asked then.
-        let limit = settings.connect_timeout;
-        let error = match answered(limit, move || try_one(config, attempt, &tls)) {
+    // As with libpq, this is the limit of all that belongs to connecting: the next server is asked then.
+    let limit = server.0.get_connect_timeout().copied().unwrap_or_default();
+    for attempt in attempts(settings.ssl, server) {
+        let (server, tls, attempt) = (server.clone(), tls.clone(), *attempt);
+        let error = match answered(limit, move || try_one(server, attempt, &tls)) {
             None => return Err(Fault::Silent(limit)),
             Some(Ok(client)) => return Ok(client),
             Some(Err(error)) => error,
@@ -233,9 +227,9 @@ fn with_pass_file(fault: Fault, open: Option<&PathBuf>) -> Fault {
     }
 }
 
-fn try_one(mut config: Config, attempt: Attempt, tls: &ClientConfig) -> Result<Client, postgres::Error> {
-    if config.get_hosts().iter().any(|host| matches!(host, Host::Unix(_))) {
-        return config.ssl_mode(Tls::Disable).connect(NoTls);
+fn try_one(mut server: Server, attempt: Attempt, tls: &ClientConfig) -> Result<Client, postgres::Error> {
+    if server.socket_folder().is_some() {
+        return server.0.ssl_mode(Tls::Disable).connect(NoTls);
     }
     let tls = match attempt {
         Attempt::Plain => None,
@@ -243,41 +237,7 @@ fn try_one(mut config: Config, attempt: Attempt, tls: &ClientConfig) -> Result<C
     };
     // To the library the connector is one that begins TLS at once: so it leaves the question for TLS to the connector, and hands
     // it every stream.
-    config.ssl_mode(Tls::Require).ssl_negotiation(SslNegotiation::Direct).connect(Connector { tls })
-}
-
-fn client_config(settings: &Settings, server: &Server) -> Config {
-    let mut config = Config::new();
-    match &server.place {
-        Place::Socket(folder) => _ = config.host_path(folder),
-        Place::Host { name, address } => {
-            config.host(name);
-            address.iter().for_each(|address| _ = config.hostaddr(*address));
-        }
-    }
-    config
-        .port(server.port)
-        .user(&settings.user)
-        .dbname(&settings.database)
-        .application_name(&settings.application)
-        .connect_timeout(settings.connect_timeout)
-        .tcp_user_timeout(UNCONFIRMED)
-        .keepalives_idle(KEEPALIVE)
-        .channel_binding(match settings.binding {
-            Binding::Disable => ChannelBinding::Disable,
-            Binding::Prefer => ChannelBinding::Prefer,
-            Binding::Require => ChannelBinding::Require,
-        });
-    if let Some(Password(password)) = &server.password {
-        config.password(password);
-    }
-    if let Some(options) = &settings.options {
-        config.options(options);
-    }
-    if settings.is_for_writing {
-        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-    }
-    config
+    server.0.ssl_mode(Tls::Require).ssl_negotiation(SslNegotiation::Direct).connect(Connector { tls })
 }
 
 #[cfg(test)]
@@ -286,7 +246,7 @@ mod tests {
 
     #[test]
     fn tls_is_tried_in_libpqs_order() {
-        let host = Place::Host { name: "db".to_owned(), address: None };
+        let server = |text: &str| Server(text.parse().expect("settings"));
         for (ssl, expected) in [
             (SslMode::Disable, &[Attempt::Plain][..]),
             (SslMode::Allow, &[Attempt::Plain, Attempt::Tls]),
@@ -294,8 +254,8 @@ mod tests {
             (SslMode::Require, &[Attempt::Tls]),
             (SslMode::VerifyFull, &[Attempt::Tls]),
         ] {
-            assert_eq!(attempts(ssl, &host), expected, "{ssl}");
-            assert_eq!(attempts(ssl, &Place::Socket("/tmp".into())), [Attempt::Plain]);
+            assert_eq!(attempts(ssl, &server("host=db")), expected, "{ssl}");
+            assert_eq!(attempts(ssl, &server("host=/tmp")), [Attempt::Plain]);
         }
     }
 }

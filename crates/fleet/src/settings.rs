@@ -10,11 +10,13 @@ pub(crate) mod service_file;
 
 pub(crate) use connection_string::parse as of_connection_string;
 
-use libpq::LIBPQ_SETTINGS;
+use libpq::{HONORED, IGNORED, REFUSED};
+use postgres::Config;
+use postgres::config::{ChannelBinding, Host};
 use std::collections::BTreeMap;
+use std::error::Error as _;
 use std::fmt;
-use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Values by libpq's keywords.
@@ -23,8 +25,12 @@ pub(crate) type Parameters = BTreeMap<&'static str, String>;
 /// libpq waits without end; nobody is there to end that.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// libpq's least: one second is often too short.
-const SHORTEST_TIMEOUT: u64 = 2;
+const SHORTEST_TIMEOUT: Duration = Duration::from_secs(2);
 const PORT: u16 = 5432;
+
+/// Sent data that is never confirmed ends a connection after this time, and a silent connection is probed after this time.
+const UNCONFIRMED: Duration = Duration::from_secs(30);
+const KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// What is wrong with what was said about the connection.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,27 +50,20 @@ pub enum SettingsError {
     UnknownParameter,
     /// A setting of libpq's that is not obeyed here.
     #[error(
-        "{name} is set, which is not supported: {why}; unset it, or state in PLIMSOLL_DATABASE_URL what is done here"
+        "{0} is set, which is not supported: unset it, or state in PLIMSOLL_DATABASE_URL what is done here (docs/fleet.md)"
     )]
-    Unsupported {
-        /// Its keyword and its variable.
-        name: String,
-        /// Why it matters.
-        why: &'static str,
-    },
+    Unsupported(String),
     /// A way to log in that cannot be insisted on.
     #[error(
         "`require_auth` (PGREQUIREAUTH) can only be scram-sha-256 here, which is then tied to TLS as by channel_binding=require: with channel_binding=disable, without TLS and for every other method it cannot be ensured"
     )]
     RequireAuth,
     /// A value that means nothing.
-    #[error("the connection parameter `{parameter}` must be {expected}")]
-    Value {
-        /// The keyword.
-        parameter: &'static str,
-        /// What it may be.
-        expected: &'static str,
-    },
+    #[error("a connection parameter cannot be used: {0}")]
+    Value(String),
+    /// Lists of servers that do not fit each other.
+    #[error("the connection parameter `{0}` has more or fewer elements than there are servers")]
+    Lists(&'static str),
     /// The service is in no file.
     #[error("the service that PGSERVICE names is not in {0}")]
     NoService(String),
@@ -89,18 +88,9 @@ pub enum SettingsError {
     NoUser,
 }
 
-/// A secret that no debug print shows.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Password(pub(crate) String);
-
-impl fmt::Debug for Password {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Password(…)")
-    }
-}
-
 /// How much TLS, with libpq's meaning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
 pub enum SslMode {
     /// Never.
     Disable,
@@ -114,22 +104,6 @@ pub enum SslMode {
     VerifyCa,
     /// Always, and the certificate is that host's.
     VerifyFull,
-}
-
-const SSL_MODES: [(&str, SslMode); 6] = [
-    ("disable", SslMode::Disable),
-    ("allow", SslMode::Allow),
-    ("prefer", SslMode::Prefer),
-    ("require", SslMode::Require),
-    ("verify-ca", SslMode::VerifyCa),
-    ("verify-full", SslMode::VerifyFull),
-];
-
-impl fmt::Display for SslMode {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = SSL_MODES.iter().find(|(_, mode)| mode == self).map_or("", |(name, _)| name);
-        formatter.write_str(name)
-    }
 }
 
 /// Whose certificate is accepted.
@@ -148,74 +122,50 @@ pub enum Trust {
     System,
 }
 
-/// Where a server listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// The folder of its socket.
-    Socket(PathBuf),
-    /// A name, or an address that is not to be looked up.
-    Host {
-        /// What its certificate is for.
-        name: String,
-        /// Where it is, if that is said.
-        address: Option<IpAddr>,
-    },
-}
+/// One of the servers, with everything that the client library is told.
+#[derive(Debug, Clone)]
+pub struct Server(pub(crate) Config);
 
-/// One of the servers, which are tried in their order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Server {
-    /// Where.
-    pub place: Place,
-    /// Its port, also a part of a socket's name.
-    pub port: u16,
-    /// The password there.
-    pub password: Option<Password>,
+impl Server {
+    /// Returns the folder of its socket, if it listens on one.
+    pub(crate) fn socket_folder(&self) -> Option<&Path> {
+        match self.0.get_hosts().first()? {
+            Host::Unix(folder) => Some(folder),
+            Host::Tcp(_) => None,
+        }
+    }
+
+    /// Returns the name that its certificate is for; empty for a socket.
+    pub(crate) fn host_name(&self) -> &str {
+        match self.0.get_hosts().first() {
+            Some(Host::Tcp(name)) => name,
+            Some(Host::Unix(_)) | None => "",
+        }
+    }
+
+    fn port(&self) -> u16 {
+        self.0.get_ports().first().copied().unwrap_or_default()
+    }
 }
 
 impl fmt::Display for Server {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.place {
-            Place::Socket(folder) => write!(formatter, "{}/.s.PGSQL.{}", folder.display(), self.port),
-            Place::Host { name, .. } => write!(formatter, "{name}:{}", self.port),
+        match self.socket_folder() {
+            Some(folder) => write!(formatter, "{}/.s.PGSQL.{}", folder.display(), self.port()),
+            None => write!(formatter, "{}:{}", self.host_name(), self.port()),
         }
     }
 }
 
-/// How strongly a password is tied to the TLS connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Binding {
-    /// Not at all.
-    Disable,
-    /// If the server can.
-    Prefer,
-    /// Always.
-    Require,
-}
-
 /// How the database is reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// Tried in this order.
     pub servers: Vec<Server>,
-    /// The role.
-    pub user: String,
-    /// The database.
-    pub database: String,
     /// How much TLS.
     pub ssl: SslMode,
     /// Whom to trust.
     pub trust: Trust,
-    /// With passwords.
-    pub binding: Binding,
-    /// For each server.
-    pub connect_timeout: Duration,
-    /// How we are called in `pg_stat_activity`.
-    pub application: String,
-    /// Options of the session.
-    pub options: Option<String>,
-    /// Only a server that takes writes.
-    pub is_for_writing: bool,
     /// A password file that counts for nothing, because others may read it.
     pub open_pass_file: Option<PathBuf>,
 }
@@ -237,97 +187,148 @@ pub(crate) struct Here {
 
 /// The keyword of libpq by this name.
 pub(crate) fn keyword(name: &str) -> Option<&'static str> {
-    LIBPQ_SETTINGS.iter().filter_map(|setting| setting.keyword).find(|keyword| *keyword == name)
+    let honored = HONORED.iter().map(|(keyword, _)| *keyword);
+    let refused = REFUSED.iter().map(|(keyword, ..)| *keyword);
+    honored.chain(refused).chain(IGNORED).find(|keyword| *keyword == name)
 }
 
 /// What libpq's variables say.
 pub(crate) fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Parameters {
-    let stated = LIBPQ_SETTINGS.iter().filter_map(|setting| {
-        let value = variable(setting.variable?).filter(|value| !value.is_empty())?;
-        Some((setting.keyword?, value))
+    let refused = REFUSED.iter().map(|(keyword, name, _)| (*keyword, *name));
+    let stated = HONORED.iter().copied().chain(refused).filter_map(|(keyword, name)| {
+        let value = variable(name).filter(|value| !name.is_empty() && !value.is_empty())?;
+        Some((keyword, value))
     });
     stated.collect()
 }
 
 /// The settings that these parameters mean.
 pub(crate) fn settings(parameters: &Parameters, here: Here) -> Result<Settings, SettingsError> {
-    if let Some((name, why)) = libpq::refused_setting(parameters) {
-        return Err(SettingsError::Unsupported { name, why });
+    if let Some(name) = libpq::refused_setting(parameters) {
+        return Err(SettingsError::Unsupported(name));
     }
     let value = |name: &str| parameters.get(name).map(String::as_str).filter(|value| !value.is_empty());
-    let user = value("user").map(str::to_owned).or(here.user).ok_or(SettingsError::NoUser)?;
-    let database = value("dbname").unwrap_or(&user).to_owned();
     // As with libpq, the older name counts where the newer one is not set.
-    let without_mode = if value("requiressl").is_some_and(|value| value.starts_with('1')) {
-        SslMode::Require
-    } else {
-        SslMode::Prefer
+    let ssl = match (value("sslmode"), value("requiressl")) {
+        (Some(mode), _) => {
+            mode.parse().map_err(|_| SettingsError::Value("invalid value for option `sslmode`".to_owned()))?
+        }
+        (None, Some(required)) if required.starts_with('1') => SslMode::Require,
+        (None, _) => SslMode::Prefer,
     };
-    let ssl = one_of("sslmode", value("sslmode"), &SSL_MODES, without_mode)?;
-    let mut servers = servers(value("host"), value("hostaddr"), value("port"), &here.socket_folder)?;
-    for server in &mut servers {
-        let password = value("password").map(str::to_owned);
-        let host = host_in_pass_file(server, &here.socket_folder);
-        let of_file = || pass_file::password(&here.passwords, &host, server.port, &database, &user);
-        server.password = password.or_else(of_file).map(Password);
-    }
     Ok(Settings {
-        servers,
+        servers: servers(parameters, ssl, &here)?,
         ssl,
         trust: trust(ssl, value("sslrootcert"), here.root)?,
-        binding: binding(value("channel_binding"), value("require_auth"), ssl)?,
-        connect_timeout: connect_timeout(value("connect_timeout"))?,
-        application: value("application_name").unwrap_or("plimsoll-fleet").to_owned(),
-        options: value("options").map(str::to_owned),
-        is_for_writing: one_of("target_session_attrs", value("target_session_attrs"), &TARGETS, false)?,
         open_pass_file: here.open_pass_file,
-        user,
-        database,
     })
+}
+
+/// What PostgreSQL's client library for Rust reads by itself.
+const READ_BY_LIBRARY: [&str; 11] = [
+    "application_name",
+    "channel_binding",
+    "connect_timeout",
+    "dbname",
+    "host",
+    "hostaddr",
+    "options",
+    "password",
+    "port",
+    "target_session_attrs",
+    "user",
+];
+
+/// The servers of lists such as `host=a,b port=5432,5433`.
+fn servers(parameters: &Parameters, ssl: SslMode, here: &Here) -> Result<Vec<Server>, SettingsError> {
+    let list = |name: &str| -> Vec<&str> {
+        let value = parameters.get(name).filter(|value| !value.is_empty());
+        value.map(|value| value.split(',').map(str::trim).collect()).unwrap_or_default()
+    };
+    let (hosts, addresses, ports) = (list("host"), list("hostaddr"), list("port"));
+    let count = hosts.len().max(addresses.len()).max(1);
+    for (name, length) in [("host", hosts.len()), ("hostaddr", addresses.len()), ("port", ports.len())] {
+        let is_for_all = length == 0 || name == "port" && length == 1;
+        if !is_for_all && length != count {
+            return Err(SettingsError::Lists(name));
+        }
+    }
+    let at = |list: &[&str], place: usize| list.get(place).copied().unwrap_or_default().to_owned();
+    let server = |place: usize| {
+        let address = at(&addresses, place);
+        let host = Some(at(&hosts, place)).filter(|host| !host.is_empty()).unwrap_or_else(|| address.clone());
+        let port = at(&ports, if ports.len() > 1 { place } else { 0 });
+        let mut parameters = parameters.clone();
+        parameters.extend([("host", host), ("hostaddr", address), ("port", port)]);
+        Ok(Server(client_config(&parameters, ssl, here)?))
+    };
+    (0..count).map(server).collect()
+}
+
+/// What the client library is told of one server.
+fn client_config(parameters: &Parameters, ssl: SslMode, here: &Here) -> Result<Config, SettingsError> {
+    let stated = |name: &str| parameters.get(name).filter(|value| !value.is_empty());
+    let pair = |name: &&str| {
+        // A board is of no use on a standby: both words mean that it can be written to.
+        let value = match stated(name)?.as_str() {
+            "primary" if *name == "target_session_attrs" => "read-write",
+            value => value,
+        };
+        Some(format!("{name}='{}' ", value.replace('\\', r"\\").replace('\'', r"\'")))
+    };
+    let text: String = READ_BY_LIBRARY.iter().filter_map(pair).collect();
+    // The library's reason names the parameter without its value.
+    let reason = |error: postgres::Error| error.source().map_or_else(String::new, ToString::to_string);
+    let mut config: Config = text.parse().map_err(|error| SettingsError::Value(reason(error)))?;
+    if config.get_hosts().is_empty() {
+        config.host_path(&here.socket_folder);
+    }
+    if config.get_ports().is_empty() {
+        config.port(PORT);
+    }
+    let user = stated("user").cloned().or_else(|| here.user.clone()).ok_or(SettingsError::NoUser)?;
+    if config.get_dbname().is_none() {
+        config.dbname(&user);
+    }
+    config.user(&user);
+    if config.get_application_name().is_none() {
+        config.application_name("plimsoll-fleet");
+    }
+    let connect_timeout = config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT);
+    let binding = binding(config.get_channel_binding(), stated("require_auth"), ssl)?;
+    config
+        .connect_timeout(connect_timeout.max(SHORTEST_TIMEOUT))
+        .tcp_user_timeout(UNCONFIRMED)
+        .keepalives_idle(KEEPALIVE)
+        .channel_binding(binding);
+    if stated("password").is_none() {
+        let server = Server(config.clone());
+        let host = match server.socket_folder() {
+            Some(folder) if folder == here.socket_folder => "localhost".to_owned(),
+            Some(folder) => folder.display().to_string(),
+            None => server.host_name().to_owned(),
+        };
+        let database = config.get_dbname().unwrap_or_default();
+        let known = pass_file::password(&here.passwords, &host, server.port(), database, &user);
+        known.iter().for_each(|password| _ = config.password(password));
+    }
+    Ok(config)
 }
 
 /// How strongly a password is tied to TLS. PostgreSQL's client library for Rust can insist on no method of logging in, but
 /// on this tie, which only SCRAM has: then no password is sent by any other method, and no server that asks for none is
 /// accepted.
-fn binding(stated: Option<&str>, required: Option<&str>, ssl: SslMode) -> Result<Binding, SettingsError> {
-    let binding = one_of("channel_binding", stated, &BINDINGS, Binding::Prefer)?;
-    match required {
-        None => Ok(binding),
-        Some("scram-sha-256") if binding != Binding::Disable && ssl != SslMode::Disable => {
-            Ok(Binding::Require)
+fn binding(
+    stated: ChannelBinding,
+    required: Option<&String>,
+    ssl: SslMode,
+) -> Result<ChannelBinding, SettingsError> {
+    match required.map(String::as_str) {
+        None => Ok(stated),
+        Some("scram-sha-256") if stated != ChannelBinding::Disable && ssl != SslMode::Disable => {
+            Ok(ChannelBinding::Require)
         }
         Some(_) => Err(SettingsError::RequireAuth),
-    }
-}
-
-const BINDINGS: [(&str, Binding); 3] =
-    [("disable", Binding::Disable), ("prefer", Binding::Prefer), ("require", Binding::Require)];
-/// A board is of no use on a standby: its words are not taken.
-const TARGETS: [(&str, bool); 3] = [("any", false), ("read-write", true), ("primary", true)];
-
-fn one_of<T: Copy>(
-    parameter: &'static str,
-    value: Option<&str>,
-    known: &[(&str, T)],
-    otherwise: T,
-) -> Result<T, SettingsError> {
-    let expected = match parameter {
-        "sslmode" => "disable, allow, prefer, require, verify-ca or verify-full",
-        "channel_binding" => "disable, prefer or require",
-        _ => "any, read-write or primary: a board is written to",
-    };
-    let Some(value) = value else { return Ok(otherwise) };
-    let found = known.iter().find(|(name, _)| *name == value);
-    found.map(|(_, meaning)| *meaning).ok_or(SettingsError::Value { parameter, expected })
-}
-
-fn connect_timeout(value: Option<&str>) -> Result<Duration, SettingsError> {
-    let Some(value) = value else { return Ok(CONNECT_TIMEOUT) };
-    let refused = SettingsError::Value { parameter: "connect_timeout", expected: "a number of seconds" };
-    match value.trim().parse::<i64>().map_err(|_| refused)? {
-        // Without end for libpq.
-        ..=0 => Ok(CONNECT_TIMEOUT),
-        seconds => Ok(Duration::from_secs(seconds.unsigned_abs().max(SHORTEST_TIMEOUT))),
     }
 }
 
@@ -344,73 +345,6 @@ fn trust(ssl: SslMode, stated: Option<&str>, default: Option<PathBuf>) -> Result
             None if matches!(ssl, SslMode::VerifyCa | SslMode::VerifyFull) => Err(SettingsError::NoRoot(ssl)),
             None => Ok(Trust::Anyone),
         },
-    }
-}
-
-/// The servers of lists such as `host=a,b port=5432,5433`.
-fn servers(
-    hosts: Option<&str>,
-    addresses: Option<&str>,
-    ports: Option<&str>,
-    socket_folder: &std::path::Path,
-) -> Result<Vec<Server>, SettingsError> {
-    let list = |text: Option<&str>| -> Vec<String> {
-        text.map(|text| text.split(',').map(|part| part.trim().to_owned()).collect()).unwrap_or_default()
-    };
-    let (hosts, addresses, ports) = (list(hosts), list(addresses), list(ports));
-    let count = hosts.len().max(addresses.len()).max(1);
-    let fits = |length: usize| length == 0 || length == count;
-    if !fits(hosts.len()) || !fits(addresses.len()) {
-        return Err(SettingsError::Value {
-            parameter: "hostaddr",
-            expected: "as many as there are in `host`",
-        });
-    }
-    if ports.len() > 1 && !fits(ports.len()) {
-        return Err(SettingsError::Value {
-            parameter: "port",
-            expected: "one for all hosts, or one for each",
-        });
-    }
-    let at = |list: &[String], place: usize| list.get(place).filter(|part| !part.is_empty()).cloned();
-    (0..count)
-        .map(|place| {
-            let port = port(at(&ports, if ports.len() > 1 { place } else { 0 }))?;
-            let place = place_of(at(&hosts, place), at(&addresses, place), socket_folder)?;
-            Ok(Server { place, port, password: None })
-        })
-        .collect()
-}
-
-fn place_of(
-    host: Option<String>,
-    address: Option<String>,
-    socket_folder: &std::path::Path,
-) -> Result<Place, SettingsError> {
-    let refused = SettingsError::Value { parameter: "hostaddr", expected: "an IP address" };
-    let address: Option<IpAddr> = address.map(|text| text.parse().map_err(|_| refused)).transpose()?;
-    Ok(match (host, address) {
-        (Some(host), None) if host.starts_with('/') => Place::Socket(host.into()),
-        (None, None) => Place::Socket(socket_folder.to_owned()),
-        (host, address) => {
-            let name = host.or_else(|| address.map(|address| address.to_string())).unwrap_or_default();
-            Place::Host { name, address }
-        }
-    })
-}
-
-fn port(text: Option<String>) -> Result<u16, SettingsError> {
-    let Some(text) = text else { return Ok(PORT) };
-    let refused = SettingsError::Value { parameter: "port", expected: "a number from 1 to 65535" };
-    text.parse().ok().filter(|port| *port > 0).ok_or(refused)
-}
-
-/// What the password file calls a server.
-fn host_in_pass_file(server: &Server, socket_folder: &std::path::Path) -> String {
-    match &server.place {
-        Place::Socket(folder) if folder == socket_folder => "localhost".to_owned(),
-        Place::Socket(folder) => folder.display().to_string(),
-        Place::Host { name, .. } => name.clone(),
     }
 }
 

@@ -1,5 +1,5 @@
-use super::libpq::Treatment;
 use super::*;
+use postgres::config::TargetSessionAttrs;
 
 fn found(text: &str) -> Result<Settings, SettingsError> {
     settings(&of_connection_string(text)?, here())
@@ -27,12 +27,13 @@ fn an_address_says_where_and_as_whom() {
     ] {
         let found = found(text).unwrap_or_else(|error| panic!("{text}: {error}"));
         let where_to: Vec<String> = found.servers.iter().map(ToString::to_string).collect();
-        let known = found.servers[0].password.clone().map(|password| password.0).unwrap_or_default();
+        let config = &found.servers[0].0;
         assert_eq!(
-            (where_to.join(" ").as_str(), &*found.user, &*found.database, &*known),
-            (servers, user, database, password),
+            (where_to.join(" ").as_str(), config.get_user(), config.get_dbname()),
+            (servers, Some(user), Some(database)),
             "{text}"
         );
+        assert_eq!(config.get_password().unwrap_or_default(), password.as_bytes(), "{text}");
     }
 }
 
@@ -47,24 +48,23 @@ fn what_cannot_be_obeyed_is_refused_without_a_word_of_what_may_be_a_password() {
         ("postgresql://ann:hunter2%@db/x", "encode `@`"),
         ("postgresql://ann:hunter2%00@db/x", "encode `@`"),
         ("postgresql://[::1/x", "encode `@`"),
-        ("postgresql://ann:hunter2", "`port` must be a number"),
+        ("postgresql://ann:hunter2", "invalid value for option `port`"),
         ("postgresql://db/x?hunter2=1", "not known here"),
         ("postgresql://db/x?sslcert=hunter2", "`sslcert` (PGSSLCERT) is set, which is not supported"),
         ("host=db require_auth=hunter2", "`require_auth` (PGREQUIREAUTH) can only be scram-sha-256"),
         ("password=hunter2 hunter2", "cannot be read"),
         ("password=pass hunter2=x", "not known here"),
         ("password='hunter2", "cannot be read"),
-        ("host=db port=hunter2", "`port` must be a number"),
-        ("host=db port=0", "`port` must be a number"),
-        ("host=a,b port=1,2,3", "`port` must be one for all"),
-        ("host=a,b hostaddr=10.0.0.1", "`hostaddr` must be as many"),
-        ("host=a hostaddr=hunter2", "`hostaddr` must be an IP"),
-        ("host=db sslmode=hunter2", "`sslmode` must be disable, allow"),
+        ("host=db port=hunter2", "invalid value for option `port`"),
+        ("host=a,b port=1,2,3", "`port` has more or fewer"),
+        ("host=a,b hostaddr=10.0.0.1", "`hostaddr` has more or fewer"),
+        ("host=a hostaddr=hunter2", "invalid value for option `hostaddr`"),
+        ("host=db sslmode=hunter2", "invalid value for option `sslmode`"),
         ("host=db sslmode=verify-ca", "sslmode=verify-ca needs the certificate"),
         ("host=db sslmode=require sslrootcert=system", "sslrootcert=system needs"),
-        ("host=db connect_timeout=hunter2", "`connect_timeout` must be"),
-        ("host=db target_session_attrs=standby", "a board is written to"),
-        ("host=db channel_binding=hunter2", "`channel_binding` must be"),
+        ("host=db connect_timeout=hunter2", "invalid value for option `connect_timeout`"),
+        ("host=db target_session_attrs=standby", "invalid value for option `target_session_attrs`"),
+        ("host=db channel_binding=hunter2", "invalid value for option `channel_binding`"),
     ] {
         let error = found(text).expect_err(text).to_string();
         assert!(error.contains(words) && !error.contains("hunter2"), "{text}: {error}");
@@ -104,9 +104,11 @@ fn variables_are_libpqs() {
     };
     let found = settings(&of_environment(variable), here()).expect("settings");
     assert_eq!(found.servers[0].to_string(), "db:5432");
-    assert_eq!(found.servers[0].password, Some(Password("secret".to_owned())));
-    assert_eq!((found.connect_timeout, found.is_for_writing), (Duration::from_secs(2), true));
-    assert_eq!(settings(&Parameters::new(), Here::default()), Err(SettingsError::NoUser));
+    let config = &found.servers[0].0;
+    assert_eq!(config.get_password(), Some(&b"secret"[..]));
+    assert_eq!(config.get_connect_timeout(), Some(&Duration::from_secs(2)));
+    assert_eq!(config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+    assert_eq!(settings(&Parameters::new(), Here::default()).err(), Some(SettingsError::NoUser));
 }
 
 #[test]
@@ -127,7 +129,7 @@ fn a_password_file_has_wildcards_and_escapes() {
         let parameters =
             if text.is_empty() { Parameters::new() } else { of_connection_string(text).expect(text) };
         let found = settings(&parameters, here.clone()).expect(text);
-        assert_eq!(found.servers[0].password, Some(Password(expected.to_owned())), "{text}");
+        assert_eq!(found.servers[0].0.get_password(), Some(expected.as_bytes()), "{text}");
     }
 }
 
@@ -166,55 +168,49 @@ fn every_setting_of_libpq_has_one_treatment_and_is_obeyed_refused_or_documented(
         names.sort_unstable();
         names
     };
-    let keywords = sorted(LIBPQ_SETTINGS.iter().filter_map(|setting| setting.keyword).collect());
+    let honored = HONORED.iter().map(|(keyword, variable)| (*keyword, *variable));
+    let refused = REFUSED.iter().map(|(keyword, variable, _)| (*keyword, *variable));
+    let (keywords, variables): (Vec<_>, Vec<_>) = honored.chain(refused).unzip();
+    let keywords = sorted(keywords.into_iter().chain(IGNORED).collect());
     assert_eq!(keywords, KEYWORDS_OF_LIBPQ.split_whitespace().collect::<Vec<_>>(), "each once");
-    let variables = sorted(LIBPQ_SETTINGS.iter().filter_map(|setting| setting.variable).collect());
-    assert_eq!(variables, VARIABLES_OF_LIBPQ.split_whitespace().collect::<Vec<_>>(), "each once");
-
+    // Two name files, and the others make no difference.
+    let variables: Vec<&str> = variables.into_iter().chain(["PGSERVICEFILE", "PGSYSCONFDIR"]).collect();
+    let ignored = VARIABLES_OF_LIBPQ.split_whitespace().filter(|name| !variables.contains(name));
     let docs = include_str!("../../../../docs/fleet.md");
-    for setting in LIBPQ_SETTINGS {
-        let names = [setting.variable, setting.keyword].into_iter().flatten();
-        match setting.treatment {
-            Treatment::Honored => {}
-            Treatment::Ignored => {
-                for name in names {
-                    assert!(docs.contains(&format!("`{name}`")), "docs/fleet.md says nothing of {name}");
-                }
-                let Some(keyword) = setting.keyword else { continue };
-                assert!(found(&format!("host=db {keyword}=1")).is_ok(), "{keyword}");
-            }
-            Treatment::Refused { except, why } => {
-                let keyword = setting.keyword.expect("a keyword");
-                let stated = |value: &str| found(&format!("host=db {keyword}={value}"));
-                let error = stated("hunter2").expect_err(keyword).to_string();
-                assert!(
-                    error.contains(keyword) && error.contains(why) && !error.contains("hunter2"),
-                    "{error}"
-                );
-                assert!(except.iter().all(|value| stated(value).is_ok()), "{keyword}");
-                let Some(variable) = setting.variable else { continue };
-                let by_variable = of_environment(|name| (name == variable).then(|| "hunter2".to_owned()));
-                let error = settings(&by_variable, here()).expect_err(variable).to_string();
-                assert!(error.contains(variable) && error.contains(why), "{error}");
-                // What an address states counts instead of the variable.
-                let Some(value) = except.first() else { continue };
-                let stated = of_connection_string(&format!("host=db {keyword}={value}")).expect(keyword);
-                let both: Parameters = by_variable.into_iter().chain(stated).collect();
-                assert!(settings(&both, here()).is_ok(), "{keyword}");
-            }
+    for name in ignored.chain(IGNORED) {
+        assert!(docs.contains(&format!("`{name}`")), "docs/fleet.md says nothing of {name}");
+    }
+    for keyword in IGNORED {
+        assert!(found(&format!("host=db {keyword}=1")).is_ok(), "{keyword}");
+    }
+    for (keyword, variable, except) in REFUSED {
+        let stated = |value: &str| found(&format!("host=db {keyword}={value}"));
+        let error = stated("hunter2").expect_err(keyword).to_string();
+        assert!(error.contains(keyword) && !error.contains("hunter2"), "{error}");
+        assert!(except.iter().all(|value| stated(value).is_ok()), "{keyword}");
+        if variable.is_empty() {
+            continue;
         }
+        let by_variable = of_environment(|name| (name == variable).then(|| "hunter2".to_owned()));
+        let error = settings(&by_variable, here()).expect_err(variable).to_string();
+        assert!(error.contains(variable), "{error}");
+        // What an address states counts instead of the variable.
+        let Some(value) = except.first() else { continue };
+        let stated = of_connection_string(&format!("host=db {keyword}={value}")).expect(keyword);
+        let both: Parameters = by_variable.into_iter().chain(stated).collect();
+        assert!(settings(&both, here()).is_ok(), "{keyword}");
     }
 }
 
 #[test]
 fn a_required_way_to_log_in_is_ensured_or_refused() {
     for (text, expected) in [
-        ("require_auth=scram-sha-256", Some(Binding::Require)),
+        ("require_auth=scram-sha-256", Some(ChannelBinding::Require)),
         (
             "require_auth=scram-sha-256 channel_binding=prefer sslmode=verify-full sslrootcert=/x",
-            Some(Binding::Require),
+            Some(ChannelBinding::Require),
         ),
-        ("channel_binding=prefer", Some(Binding::Prefer)),
+        ("channel_binding=prefer", Some(ChannelBinding::Prefer)),
         ("require_auth=scram-sha-256 channel_binding=disable", None),
         ("require_auth=scram-sha-256 sslmode=disable", None),
         ("require_auth=md5", None),
@@ -222,7 +218,8 @@ fn a_required_way_to_log_in_is_ensured_or_refused() {
         ("require_auth=scram-sha-256,md5", None),
         ("require_auth=none", None),
     ] {
-        let binding = found(&format!("host=db {text}")).map(|settings| settings.binding);
+        let binding =
+            found(&format!("host=db {text}")).map(|settings| settings.servers[0].0.get_channel_binding());
         assert_eq!(binding.ok(), expected, "{text}");
     }
 }
