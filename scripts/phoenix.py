@@ -11,10 +11,6 @@ import urllib.request
 from pathlib import Path
 
 PHOENIX, PROGRAMS, CLIENT = sys.argv[1:]
-SCRIPT = [
-    {"tools": [{"name": "Bash", "input": {"command": "echo begun > work.txt", "description": "Begin"}}]},
-    {"text": "The item is begun."},
-]
 
 
 def free_port():
@@ -91,10 +87,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="plimsoll-phoenix-") as temporary:
         folder, port, started = Path(temporary), free_port(), []
         try:
-            (folder / "script.json").write_text(json.dumps(SCRIPT))
-            model = subprocess.Popen(
-                [f"{PROGRAMS}/scripted-model", str(folder / "script.json")], stdout=subprocess.PIPE, text=True
-            )
+            model = subprocess.Popen([f"{PROGRAMS}/phoenix-model"], stdout=subprocess.PIPE, text=True)
             started.append(model)
             started.append(phoenix(folder, port))
             wait("Phoenix", 120, lambda: urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5))

@@ -21,11 +21,11 @@ client=$(scripts/client.sh)
 if [ -z "${PLIMSOLL_BIN_DIR:-}" ]; then
   cargo build --quiet --locked -p plimsoll --bins
 fi
-cargo build --quiet --locked -p plimsoll-testkit --bin scripted-model
+cargo build --quiet --locked -p plimsoll-testkit --example phoenix-model
 built=${PLIMSOLL_BIN_DIR:-$target/debug}
 programs=$(mktemp -d)
 trap 'rm -rf "$programs"' EXIT
-cp "$target/debug/scripted-model" "$programs/"
+cp "$target/debug/examples/phoenix-model" "$programs/"
 for program in plimsoll plimsoll-otel plimsoll-mcp; do cp "$built/$program" "$programs/"; done
 while read -r hook; do
   if [ -x "$built/$hook" ]; then cp "$built/$hook" "$programs/"; else cp "$built/plimsoll-hook" "$programs/$hook"; fi

@@ -98,7 +98,7 @@ fn content(step: &Step, number: usize) -> Vec<Value> {
         .map(|text| json!({ "type": "thinking", "thinking": text, "signature": "c2lnbmVk" }));
     let text = step.text.iter().map(|text| json!({ "type": "text", "text": text }));
     let tools = step.tools.iter().enumerate().map(|(index, tool)| {
-        let id = tool.id.clone().unwrap_or_else(|| format!("toolu_{number:04}_{index}"));
+        let id = format!("toolu_{number:04}_{index}");
         json!({ "type": "tool_use", "id": id, "name": tool.name, "input": tool.input })
     });
     thinking.chain(text).chain(tools).collect()

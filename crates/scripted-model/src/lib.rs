@@ -17,24 +17,18 @@
 mod answer;
 pub mod http;
 mod request;
-mod script;
 mod server;
 mod step;
 pub mod story;
 
 pub use request::{Request, RequestKind};
-pub use script::Script;
 pub use step::Step;
 
 use server::Shared;
-use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-/// Where each request is written as one line of JSON.
-pub type Log = Box<dyn Write + Send>;
 
 /// A server on 127.0.0.1, stopped when dropped.
 pub struct ScriptedModel {
@@ -54,32 +48,9 @@ impl ScriptedModel {
 
     /// Starts a model that asks `script` for every request; `None` means the usual answer for that kind.
     pub fn start_for_all(script: impl FnMut(&Request) -> Option<Step> + Send + 'static) -> ScriptedModel {
-        ScriptedModel::listen(0, Shared::new(Box::new(script), None))
-    }
-
-    /// Starts a model that takes these steps one after another; the last one repeats.
-    pub fn steps(steps: Vec<Step>) -> ScriptedModel {
-        let mut next = script::in_turn(steps);
-        ScriptedModel::start(move |_| next())
-    }
-
-    /// Serves a script file on a port (0 = any), and writes every request into a log.
-    pub fn serve(script: Script, port: u16, log: Option<Log>) -> ScriptedModel {
-        let (side, compaction) = (script.side.clone(), script.compaction.clone());
-        let mut model = ScriptedModel::listen(port, Shared::new(Box::new(script.into_answers()), log));
-        if let Some(step) = side {
-            model = model.side_answer(step);
-        }
-        if let Some(step) = compaction {
-            model = model.compaction_answer(step);
-        }
-        model
-    }
-
-    fn listen(port: u16, shared: Shared) -> ScriptedModel {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("a port on 127.0.0.1");
+        let shared = Arc::new(Shared::new(Box::new(script)));
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port on 127.0.0.1");
         let address = listener.local_addr().expect("the port of the listener");
-        let shared = Arc::new(shared);
         let accepting = std::thread::spawn({
             let shared = Arc::clone(&shared);
             move || server::accept(&listener, &shared)
@@ -87,15 +58,19 @@ impl ScriptedModel {
         ScriptedModel { shared, address, accepting: Some(accepting) }
     }
 
+    /// Starts a model that takes these steps one after another; the last one repeats.
+    pub fn steps(steps: Vec<Step>) -> ScriptedModel {
+        let mut taken = 0;
+        ScriptedModel::start(move |_| {
+            let step = steps.get(taken).or(steps.last()).cloned();
+            taken += 1;
+            step.unwrap_or_else(|| Step::text("done"))
+        })
+    }
+
     /// Answers compactions with this step instead of a short summary.
     pub fn compaction_answer(self, step: Step) -> ScriptedModel {
         self.shared.set_compaction(step);
-        self
-    }
-
-    /// Answers requests without tools with this step instead of "ok".
-    pub fn side_answer(self, step: Step) -> ScriptedModel {
-        self.shared.set_side(step);
         self
     }
 

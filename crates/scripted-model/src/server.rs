@@ -1,8 +1,8 @@
 //! The connections: a thread for each, and what they share.
 
+use super::answer;
 use super::request::{Request, RequestKind};
 use super::step::Step;
-use super::{Log, answer};
 use crate::http::{self, Incoming};
 use serde_json::json;
 use std::io;
@@ -11,7 +11,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 type Answers = Box<dyn FnMut(&Request) -> Option<Step> + Send>;
 
@@ -26,21 +26,15 @@ pub(super) struct Shared {
 
 struct State {
     answers: Answers,
-    side: Step,
     compaction: Step,
     requests: Vec<Request>,
-    log: Option<Log>,
 }
 
 impl Shared {
-    pub(super) fn new(answers: Answers, log: Option<Log>) -> Shared {
+    pub(super) fn new(answers: Answers) -> Shared {
         let compaction = Step::text("<analysis>a</analysis><summary>SUMMARY-OF-WORK</summary>");
-        let state = State { answers, side: Step::text("ok"), compaction, requests: Vec::new(), log };
+        let state = State { answers, compaction, requests: Vec::new() };
         Shared { state: Mutex::new(state), stopped: AtomicBool::new(false) }
-    }
-
-    pub(super) fn set_side(&self, step: Step) {
-        self.state().side = step;
     }
 
     pub(super) fn set_compaction(&self, step: Step) {
@@ -70,10 +64,9 @@ impl Shared {
         let number = state.requests.len() + 1;
         let request = Request::new(number, incoming.path, incoming.headers, &incoming.body);
         state.requests.push(request.clone());
-        state.note(&request);
         let step = (state.answers)(&request).unwrap_or_else(|| match request.kind {
             RequestKind::Compaction => state.compaction.clone(),
-            RequestKind::Side => state.side.clone(),
+            RequestKind::Side => Step::text("ok"),
             RequestKind::Main | RequestKind::Subagent => Step::text("done"),
         });
         (request, step)
@@ -85,19 +78,6 @@ impl Shared {
         while !self.stopped() && start.elapsed() < length {
             sleep(Duration::from_millis(20).min(length.saturating_sub(start.elapsed())));
         }
-    }
-}
-
-impl State {
-    fn note(&mut self, request: &Request) {
-        let Some(log) = &mut self.log else { return };
-        let at = request.at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-        let kind = format!("{:?}", request.kind).to_lowercase();
-        let line = json!({
-            "n": request.number, "t": at, "path": request.path, "model": request.model,
-            "kind": kind, "body": request.body,
-        });
-        let _ = writeln!(log, "{line}");
     }
 }
 
@@ -129,7 +109,6 @@ fn reply(stream: &mut TcpStream, shared: &Shared, request: &Request, step: &Step
     let mut headers = step.headers.clone();
     headers.entry("request-id".to_owned()).or_insert_with(|| format!("req_{:04}", request.number));
     if let Some(failure) = &step.error {
-        headers.extend(failure.headers.clone());
         let body = answer::error_body(failure, request.number);
         return http::send_json(stream, failure.status, &headers, &body);
     }

@@ -1,77 +1,54 @@
 //! One answer of the scripted model.
 
-use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What the model answers to one request; the JSON form has the same fields.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+/// What the model answers to one request.
+#[derive(Clone, Debug)]
 pub struct Step {
     pub(super) text: Option<String>,
     pub(super) thinking: Option<String>,
     pub(super) tools: Vec<Tool>,
     pub(super) input: u64,
-    #[serde(rename = "cc")]
     pub(super) cache_creation: u64,
-    #[serde(rename = "cr")]
     pub(super) cache_read: u64,
-    #[serde(rename = "out")]
     pub(super) output: u64,
     /// Further fields of the usage, such as `speed`.
     pub(super) usage_fields: Map<String, Value>,
     pub(super) auto_usage: bool,
-    #[serde(rename = "stop")]
     pub(super) stop_reason: Option<String>,
-    #[serde(deserialize_with = "seconds")]
     pub(super) delay: Duration,
     pub(super) chunks: usize,
-    #[serde(deserialize_with = "seconds")]
     pub(super) chunk_delay: Duration,
     pub(super) error: Option<Failure>,
     pub(super) sse_error: Option<StreamError>,
     pub(super) cut: bool,
-    #[serde(deserialize_with = "seconds")]
     pub(super) hang: Duration,
     pub(super) headers: BTreeMap<String, String>,
     pub(super) model: Option<String>,
 }
 
 /// One tool call of an answer.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub(super) struct Tool {
     pub(super) name: String,
     pub(super) input: Value,
-    pub(super) id: Option<String>,
 }
 
 /// An answer that is an API error.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub(super) struct Failure {
     pub(super) status: u16,
-    #[serde(rename = "type")]
     pub(super) kind: Option<String>,
-    #[serde(default)]
     pub(super) message: String,
-    #[serde(default)]
-    pub(super) headers: BTreeMap<String, String>,
 }
 
 /// An error event in the middle of a stream.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub(super) struct StreamError {
-    #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) message: String,
-}
-
-fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let number = f64::deserialize(deserializer)?;
-    Duration::try_from_secs_f64(number).map_err(serde::de::Error::custom)
 }
 
 impl Default for Step {
@@ -114,7 +91,7 @@ impl Step {
 
     /// An API error with this HTTP status and message.
     pub fn error(status: u16, message: impl Into<String>) -> Step {
-        let failure = Failure { status, kind: None, message: message.into(), headers: BTreeMap::new() };
+        let failure = Failure { status, kind: None, message: message.into() };
         Step { error: Some(failure), ..Step::default() }
     }
 
@@ -130,7 +107,7 @@ impl Step {
 
     /// Adds a tool call; several calls of one answer run in parallel.
     pub fn tool(mut self, name: impl Into<String>, input: Value) -> Step {
-        self.tools.push(Tool { name: name.into(), input, id: None });
+        self.tools.push(Tool { name: name.into(), input });
         self
     }
 

@@ -1,21 +1,14 @@
-//! The script format and the server, asked without the client.
+//! The server, asked without the client.
 #![expect(
     clippy::disallowed_types,
     clippy::expect_used,
     reason = "a test of the test bench talks to the model over a plain socket"
 )]
-use plimsoll_testkit::scripted_model::{Request, RequestKind, Script, ScriptedModel, Step};
-use plimsoll_testkit::world::World;
+use plimsoll_testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
 use std::time::{Duration, Instant};
-
-fn serve(script: &Value) -> ScriptedModel {
-    let script = Script::from_json(&script.to_string()).expect("the script is well formed");
-    ScriptedModel::serve(script, 0, None)
-}
 
 fn send(url: &str, head: &str, body: &str) -> String {
     let address = url.strip_prefix("http://").expect("a plain address");
@@ -42,32 +35,9 @@ fn ask(model: &ScriptedModel, body: &Value) -> String {
 
 #[test]
 fn steps_come_in_turn_and_the_last_one_repeats() {
-    let model = serve(&json!([{ "text": "one" }, { "text": "two" }]));
+    let model = ScriptedModel::steps(vec![Step::text("one"), Step::text("two")]);
     let answers: Vec<_> = (0..3).map(|_| ask(&model, &request("x"))).collect();
     assert_eq!(answers, ["one", "two", "two"]);
-}
-
-#[test]
-fn rules_go_before_steps_and_can_run_out() {
-    let model = serve(&json!({
-        "steps": [{ "text": "step" }],
-        "rules": [
-            { "if": "apple", "step": { "text": "rule" }, "times": 1 },
-            { "if": "m", "where": "model", "steps": [{ "text": "first" }, { "text": "second" }], "times": 2 },
-            { "where": "notools", "step": { "text": "no tools" } },
-        ],
-    }));
-    let answers: Vec<_> = (0..4).map(|_| ask(&model, &request("an apple"))).collect();
-    assert_eq!(answers, ["rule", "first", "second", "step"]);
-    let mut side = request("an apple");
-    side["tools"] = json!([]);
-    assert_eq!(ask(&model, &side), "no tools");
-}
-
-#[test]
-fn a_script_with_a_misspelt_field_is_refused() {
-    assert!(Script::from_json(r#"[{ "txet": "one" }]"#).is_err());
-    assert!(Script::from_json(r#"{ "steps": [{ "delay": -1 }] }"#).is_err());
 }
 
 #[test]
@@ -139,18 +109,4 @@ fn a_stopped_model_does_not_wait_for_its_own_delays() {
     drop(model);
     client.join().expect("the connection was closed");
     assert!(start.elapsed() < Duration::from_secs(40));
-}
-
-#[test]
-fn the_program_serves_a_script_file_and_logs_requests() {
-    let world = World::without_git().without_plimsoll();
-    world.write("script.json", r#"[{ "text": "from a file" }]"#);
-    let program = Path::new(env!("CARGO_BIN_EXE_scripted-model"));
-    let running = world.command(program, &["script.json", "--log", "log.jsonl"]).spawn();
-    world.wait_until(|| running.stdout_so_far().ends_with('\n'), "it prints its address");
-    let url = running.stdout_so_far().trim().to_owned();
-    let answer = send(&url, "POST /v1/messages", &request("x").to_string());
-    assert!(answer.contains("from a file"), "{answer}");
-    assert_eq!(world.json("log.jsonl")["kind"], "main");
-    assert_eq!(world.command(program, &["missing.json"]).run().code, Some(1));
 }
