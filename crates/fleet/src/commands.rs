@@ -44,8 +44,8 @@ enum CommandError {
     Create(#[from] create::CreateError),
     #[error(transparent)]
     Input(#[from] InputError),
-    #[error("{0}")]
-    Item(words::NoSuchItem),
+    #[error("item {number} of the fleet `{name}` {why}; plimsoll fleet status {name} shows the items")]
+    Item { name: String, number: usize, why: &'static str },
     #[error("the answer is empty: plimsoll fleet answer {name} {item} TEXT, or - for standard input")]
     EmptyAnswer { name: String, item: usize },
     #[error("the fleet `{name}` is over ({how}): it goes on no more")]
@@ -142,7 +142,7 @@ impl CommandError {
             CommandError::Fleet(error) => error.hint(),
             CommandError::Create(error) => error.hint(),
             CommandError::Input(_)
-            | CommandError::Item(_)
+            | CommandError::Item { .. }
             | CommandError::EmptyAnswer { .. }
             | CommandError::Over { .. }
             | CommandError::NotSure => None,

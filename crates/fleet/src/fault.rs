@@ -1,10 +1,10 @@
 //! What the database said, and what that means for whoever waits.
 
-use crate::found::{NotFound, URL};
-use crate::guarded_stream::Refusal;
+use crate::settings::SettingsError;
 use crate::tls::TrustError;
-use plimsoll_domain::text::one_line;
+use plimsoll_domain::workers::DATABASE_VARIABLE as URL;
 use plimsoll_policy::workers::Fenced;
+use plimsoll_store::StoreError;
 use postgres::error::SqlState;
 use std::error::Error;
 use std::io;
@@ -16,7 +16,10 @@ use std::time::Duration;
 pub enum FleetError {
     /// Nothing says how the database is reached, or what does cannot be understood.
     #[error(transparent)]
-    NotFound(#[from] NotFound),
+    Settings(#[from] SettingsError),
+    /// A file that says how the database is reached.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// No server can be trusted.
     #[error(transparent)]
     Trust(#[from] TrustError),
@@ -137,7 +140,7 @@ impl FleetError {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            FleetError::NotFound(_) => {
+            FleetError::Settings(_) | FleetError::Store(_) => {
                 Some(format!("set {URL}, or libpq's variables (PGHOST, PGSERVICE, …)"))
             }
             FleetError::Database { fault, .. } => fault.hint(),
@@ -248,8 +251,8 @@ pub(crate) fn fault(error: &postgres::Error) -> Fault {
     if let Some(said) = error.as_db_error() {
         return of_server(said.code(), said.message());
     }
-    if let Some(refusal) = refusal(error) {
-        return of_refusal(refusal);
+    if let Some(fault) = own_fault(error) {
+        return fault.clone();
     }
     let words = chain(error);
     if words.contains(NO_PASSWORD) {
@@ -293,32 +296,19 @@ pub(crate) fn was_answered(error: &postgres::Error) -> bool {
 }
 
 /// Our own reason in an error of the client: it is its cause, or that of an error of the system.
-fn refusal(error: &postgres::Error) -> Option<&Refusal> {
+fn own_fault(error: &postgres::Error) -> Option<&Fault> {
     let mut source = error.source();
     while let Some(cause) = source {
         let of_system = || cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref)?.downcast_ref();
-        if let Some(refusal) = cause.downcast_ref().or_else(of_system) {
-            return Some(refusal);
+        if let Some(fault) = cause.downcast_ref().or_else(of_system) {
+            return Some(fault);
         }
         source = cause.source();
     }
     None
 }
 
-fn of_refusal(refusal: &Refusal) -> Fault {
-    match refusal {
-        Refusal::NoTls => Fault::NoTls,
-        // Nobody has proved who says this: a network may have put it there.
-        Refusal::Stated { code, message } => of_server(&SqlState::from_code(code), &one_line(message)),
-        Refusal::Closed => Fault::Closed,
-        Refusal::NotPostgres => Fault::NotPostgres,
-        Refusal::TooLong(length) => Fault::TooLong(*length),
-        Refusal::Certificate(words) => Fault::Untrusted(words.clone()),
-        Refusal::Tls(words) => Fault::TlsFailed(words.clone()),
-    }
-}
-
-fn of_server(code: &SqlState, message: &str) -> Fault {
+pub(crate) fn of_server(code: &SqlState, message: &str) -> Fault {
     let message = message.to_owned();
     match code.code() {
         "28P01" => Fault::Password(message),

@@ -1,5 +1,6 @@
 //! Reads what says how the database is reached: variables, service file, password file, root certificate.
 
+use crate::fault::FleetError;
 use crate::settings::{
     Here, Parameters, Settings, SettingsError, of_connection_string, of_environment, service_file, settings,
 };
@@ -10,24 +11,13 @@ use std::path::{Path, PathBuf};
 /// The variable with the address of the database.
 pub const URL: &str = DATABASE_VARIABLE;
 
-/// Why nothing says how the database is reached.
-#[derive(Debug, thiserror::Error)]
-pub enum NotFound {
-    /// What was said.
-    #[error(transparent)]
-    Settings(#[from] SettingsError),
-    /// A file.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
 /// How the database is reached, by everything that a user of libpq may have said.
-pub fn find() -> Result<Settings, NotFound> {
+pub fn find() -> Result<Settings, FleetError> {
     find_by(&environment::variable)
 }
 
 /// The same by other variables than those of this process.
-pub fn find_by(variable: Variables<'_>) -> Result<Settings, NotFound> {
+pub fn find_by(variable: Variables<'_>) -> Result<Settings, FleetError> {
     let stated = variable(URL).map(|url| of_connection_string(&url)).transpose()?.unwrap_or_default();
     let mut parameters = of_environment(variable);
     // The stronger comes later: variables, service, address.
@@ -54,7 +44,7 @@ fn service_files(variable: Variables<'_>) -> Vec<PathBuf> {
     own.into_iter().chain([Path::new(&shared).join("pg_service.conf")]).collect()
 }
 
-fn of_service(name: &str, variable: Variables<'_>) -> Result<Parameters, NotFound> {
+fn of_service(name: &str, variable: Variables<'_>) -> Result<Parameters, FleetError> {
     let files = service_files(variable);
     for path in &files {
         let Some(text) = disk::read_text(path)? else { continue };
@@ -66,7 +56,7 @@ fn of_service(name: &str, variable: Variables<'_>) -> Result<Parameters, NotFoun
     Err(SettingsError::NoService(files.join(" or ")).into())
 }
 
-fn here(parameters: &Parameters, variable: Variables<'_>) -> Result<Here, NotFound> {
+fn here(parameters: &Parameters, variable: Variables<'_>) -> Result<Here, FleetError> {
     let pass_file = parameters.get("passfile").map(PathBuf::from).or_else(|| in_home(variable, ".pgpass"));
     let (passwords, open_pass_file) = passwords(pass_file.as_deref())?;
     Ok(Here {

@@ -6,7 +6,10 @@
 //!
 //! Limit: a server behind a socket of this computer is not checked, because the library connects to sockets only by itself.
 
+use crate::fault::{Fault, of_server};
+use plimsoll_domain::text::one_line;
 use postgres::Socket;
+use postgres::error::SqlState;
 use postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use std::future::Future;
 use std::io;
@@ -28,43 +31,6 @@ const TLS_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 /// The type and the length of a message.
 const HEADER: usize = 5;
 
-/// Why a connection does not come about, or is given up.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refusal {
-    /// It answers that it has no TLS.
-    #[error("it has no TLS")]
-    NoTls,
-    /// It refuses before TLS begins, in these words.
-    #[error("{message} (SQLSTATE {code})")]
-    Stated {
-        /// The SQLSTATE.
-        code: String,
-        /// Its words.
-        message: String,
-    },
-    /// It ends the connection where an answer is due.
-    #[error("it closed the connection")]
-    Closed,
-    /// Its answer is no message of PostgreSQL's.
-    #[error("its answer is none of PostgreSQL's")]
-    NotPostgres,
-    /// A message, or an answer of many, that is too long to be kept.
-    #[error("it announces {0} bytes")]
-    TooLong(u64),
-    /// Its certificate is not accepted.
-    #[error("{0}")]
-    Certificate(String),
-    /// TLS does not come about for another reason.
-    #[error("{0}")]
-    Tls(String),
-}
-
-impl From<Refusal> for io::Error {
-    fn from(refusal: Refusal) -> io::Error {
-        io::Error::other(refusal)
-    }
-}
-
 /// Connects to a server, with TLS or without.
 #[derive(Clone)]
 pub(crate) struct Connector {
@@ -78,11 +44,11 @@ type RustlsStream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
 impl MakeTlsConnect<Socket> for Connector {
     type Stream = GuardedStream;
     type TlsConnect = ServerConnect;
-    type Error = io::Error;
+    type Error = Fault;
 
-    fn make_tls_connect(&mut self, domain: &str) -> io::Result<ServerConnect> {
+    fn make_tls_connect(&mut self, domain: &str) -> Result<ServerConnect, Fault> {
         let tls = self.tls.as_mut().map(|tls| MakeTlsConnect::<Socket>::make_tls_connect(tls, domain));
-        let tls = tls.transpose().map_err(|error| Refusal::Tls(error.to_string()))?;
+        let tls = tls.transpose().map_err(|error| Fault::TlsFailed(error.to_string()))?;
         Ok(ServerConnect { tls })
     }
 }
@@ -94,8 +60,8 @@ pub(crate) struct ServerConnect {
 
 impl TlsConnect<Socket> for ServerConnect {
     type Stream = GuardedStream;
-    type Error = Refusal;
-    type Future = Pin<Box<dyn Future<Output = Result<GuardedStream, Refusal>> + Send>>;
+    type Error = Fault;
+    type Future = Pin<Box<dyn Future<Output = Result<GuardedStream, Fault>> + Send>>;
 
     fn connect(self, mut socket: Socket) -> Self::Future {
         Box::pin(async move {
@@ -108,54 +74,55 @@ impl TlsConnect<Socket> for ServerConnect {
 }
 
 /// Asks whether a server has TLS. Nothing is read beyond its answer: what somebody has put behind it is not taken for the server's.
-async fn ask_for_tls(socket: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Result<(), Refusal> {
-    let closed = |_| Refusal::Closed;
+async fn ask_for_tls(socket: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Result<(), Fault> {
+    let closed = |_| Fault::Closed;
     socket.write_all(&TLS_REQUEST).await.map_err(closed)?;
     socket.flush().await.map_err(closed)?;
     let mut answer = [0];
     socket.read_exact(&mut answer).await.map_err(closed)?;
     match answer {
         [b'S'] => Ok(()),
-        [b'N'] => Err(Refusal::NoTls),
+        [b'N'] => Err(Fault::NoTls),
         [b'E'] => Err(read_refusal(socket).await?),
-        _ => Err(Refusal::NotPostgres),
+        _ => Err(Fault::NotPostgres),
     }
 }
 
 /// Reads the rest of an error message.
-async fn read_refusal(socket: &mut (impl AsyncRead + Unpin)) -> Result<Refusal, Refusal> {
+async fn read_refusal(socket: &mut (impl AsyncRead + Unpin)) -> Result<Fault, Fault> {
     let mut length = [0; 4];
-    socket.read_exact(&mut length).await.map_err(|_| Refusal::Closed)?;
+    socket.read_exact(&mut length).await.map_err(|_| Fault::Closed)?;
     let length = u32::from_be_bytes(length);
     // The length counts itself.
-    let body = length.checked_sub(4).ok_or(Refusal::NotPostgres)?;
+    let body = length.checked_sub(4).ok_or(Fault::NotPostgres)?;
     if length > MAX_STARTUP_MESSAGE {
-        return Err(Refusal::TooLong(length.into()));
+        return Err(Fault::TooLong(length.into()));
     }
     let mut fields = vec![0; body as usize];
-    socket.read_exact(&mut fields).await.map_err(|_| Refusal::Closed)?;
+    socket.read_exact(&mut fields).await.map_err(|_| Fault::Closed)?;
     // Each field is a letter and a text that a zero ends; a zero alone ends them all.
     let field = |letter: u8| {
         let text = fields.split(|byte| *byte == 0).find_map(|field| field.strip_prefix(&[letter]));
         text.map(|text| String::from_utf8_lossy(text).into_owned())
     };
     match (field(b'C'), field(b'M')) {
-        (Some(code), Some(message)) => Ok(Refusal::Stated { code, message }),
-        _ => Err(Refusal::NotPostgres),
+        // Nobody has proved who says this: a network may have put it there.
+        (Some(code), Some(message)) => Ok(of_server(&SqlState::from_code(&code), &one_line(&message))),
+        _ => Err(Fault::NotPostgres),
     }
 }
 
-fn tls_refusal(error: &io::Error) -> Refusal {
+fn tls_refusal(error: &io::Error) -> Fault {
     // By a server that has read all, and by one that has not.
     let closings = [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe];
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
     match cause {
-        Some(rustls::Error::InvalidCertificate(_)) => Refusal::Certificate(error.to_string()),
-        _ if error.kind() == io::ErrorKind::InvalidInput => Refusal::Certificate(error.to_string()),
+        Some(rustls::Error::InvalidCertificate(_)) => Fault::Untrusted(error.to_string()),
+        _ if error.kind() == io::ErrorKind::InvalidInput => Fault::Untrusted(error.to_string()),
         None if closings.contains(&error.kind()) => {
-            Refusal::Tls("it closed the connection while TLS began".to_owned())
+            Fault::TlsFailed("it closed the connection while TLS began".to_owned())
         }
-        _ => Refusal::Tls(error.to_string()),
+        _ => Fault::TlsFailed(error.to_string()),
     }
 }
 
@@ -175,7 +142,7 @@ struct MessageGuard {
 
 impl MessageGuard {
     /// Looks at bytes before they are passed on.
-    fn check(&mut self, mut bytes: &[u8]) -> Result<(), Refusal> {
+    fn check(&mut self, mut bytes: &[u8]) -> Result<(), Fault> {
         while !bytes.is_empty() {
             if self.body_left > 0 {
                 let passed =
@@ -189,7 +156,7 @@ impl MessageGuard {
             bytes = &bytes[1..];
             // Whoever speaks another protocol is known by the first byte.
             if !self.has_begun && !b"RENv".contains(&self.header[0]) {
-                return Err(Refusal::NotPostgres);
+                return Err(Fault::NotPostgres);
             }
             self.has_begun = true;
             if self.header_length == HEADER {
@@ -200,18 +167,18 @@ impl MessageGuard {
         Ok(())
     }
 
-    fn begin_message(&mut self) -> Result<(), Refusal> {
+    fn begin_message(&mut self) -> Result<(), Fault> {
         let [kind, length @ ..] = self.header;
         let length = u32::from_be_bytes(length);
         let (longest, most) =
             if self.is_ready { (MAX_MESSAGE, MAX_ANSWER) } else { (MAX_STARTUP_MESSAGE, MAX_STARTUP) };
         if length > longest {
-            return Err(Refusal::TooLong(length.into()));
+            return Err(Fault::TooLong(length.into()));
         }
-        self.body_left = length.checked_sub(4).ok_or(Refusal::NotPostgres)?.into();
+        self.body_left = length.checked_sub(4).ok_or(Fault::NotPostgres)?.into();
         self.answer += u64::from(length);
         if self.answer > most {
-            return Err(Refusal::TooLong(self.answer));
+            return Err(Fault::TooLong(self.answer));
         }
         if kind == b'Z' {
             (self.is_ready, self.answer) = (true, 0);
@@ -257,7 +224,7 @@ impl AsyncRead for GuardedStream {
             Inner::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
             Inner::Tls(stream) => Pin::new(stream.as_mut()).poll_read(context, buffer),
         })?;
-        Poll::Ready(self.guard.check(&buffer.filled()[before..]).map_err(io::Error::from))
+        Poll::Ready(self.guard.check(&buffer.filled()[before..]).map_err(io::Error::other))
     }
 }
 
@@ -303,20 +270,17 @@ mod tests {
         for (bytes, expected) in [
             (ready.clone(), Ok(())),
             ([ready.clone(), row.clone(), row].concat(), Ok(())),
-            (message(b'R', 1 << 31), Err(Refusal::TooLong(1 << 31))),
-            (message(b'R', 3), Err(Refusal::NotPostgres)),
-            (
-                message(b'R', MAX_STARTUP_MESSAGE + 1),
-                Err(Refusal::TooLong(u64::from(MAX_STARTUP_MESSAGE) + 1)),
-            ),
+            (message(b'R', 1 << 31), Err(Fault::TooLong(1 << 31))),
+            (message(b'R', 3), Err(Fault::NotPostgres)),
+            (message(b'R', MAX_STARTUP_MESSAGE + 1), Err(Fault::TooLong(u64::from(MAX_STARTUP_MESSAGE) + 1))),
             ([ready.clone(), message(b'D', MAX_MESSAGE)].concat(), Ok(())),
-            ([ready.clone(), message(b'D', u32::MAX)].concat(), Err(Refusal::TooLong(u32::MAX.into()))),
-            (b"HTTP/1.1 400 Bad Request".to_vec(), Err(Refusal::NotPostgres)),
-            (b"SSH-2.0-x".to_vec(), Err(Refusal::NotPostgres)),
+            ([ready.clone(), message(b'D', u32::MAX)].concat(), Err(Fault::TooLong(u32::MAX.into()))),
+            (b"HTTP/1.1 400 Bad Request".to_vec(), Err(Fault::NotPostgres)),
+            (b"SSH-2.0-x".to_vec(), Err(Fault::NotPostgres)),
         ] {
             assert_eq!(MessageGuard::default().check(&bytes), expected);
             let mut guard = MessageGuard::default();
-            let in_pieces: Result<(), Refusal> = bytes.iter().try_for_each(|byte| guard.check(&[*byte]));
+            let in_pieces: Result<(), Fault> = bytes.iter().try_for_each(|byte| guard.check(&[*byte]));
             assert_eq!(in_pieces, expected, "a byte at a time");
         }
     }

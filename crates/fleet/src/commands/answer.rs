@@ -1,6 +1,5 @@
 //! `plimsoll fleet answer` and `reopen`: opens items again that were set aside.
 
-use super::words::NoSuchItem;
 use super::{CommandError, ask_fleet};
 use plimsoll_cli::console::say;
 use plimsoll_cli::fleet_line::{AnswerArguments, ReopenArguments, words_of};
@@ -21,7 +20,7 @@ pub(super) fn answer(arguments: &AnswerArguments) -> Result<ExitCode, CommandErr
         None => false,
     };
     if !is_open {
-        return Err(CommandError::Item(NoSuchItem { name, number, why: "waits for no answer" }));
+        return Err(CommandError::Item { name, number, why: "waits for no answer" });
     }
     say(format!("answered: item {number} of the fleet `{name}` is open again"));
     Ok(ExitCode::SUCCESS)
@@ -30,7 +29,7 @@ pub(super) fn answer(arguments: &AnswerArguments) -> Result<ExitCode, CommandErr
 /// Opens an item again that waits for no answer.
 pub(super) fn reopen(arguments: &ReopenArguments) -> Result<ExitCode, CommandError> {
     let (name, number) = (one_line(&arguments.name), arguments.item);
-    let no_such = |why| CommandError::Item(NoSuchItem { name: name.clone(), number, why });
+    let no_such = |why| CommandError::Item { name: name.clone(), number, why };
     let Some(place) = place(number) else { return Err(no_such("is not set aside")) };
     let opened = ask_fleet(&arguments.name, "open an item again", move |fleet| {
         let items = fleet.items()?;

@@ -1,11 +1,11 @@
 //! `plimsoll fleet log`: the fleet's journal in words, as it grows with `--follow`.
 
 use super::event_words::{colour, sentence};
-use super::words::time;
 use super::{CommandError, Watched};
 use crate::fault::FleetError;
 use crate::fleet::Fleet;
 use crate::fleet::journal::Event;
+use crate::fleet::standing::time;
 use chrono::{Local, NaiveDate};
 use plimsoll_cli::console::{Painted, has_colours, is_closed_after, json, paint, say_error};
 use plimsoll_cli::fleet_line::LogArguments;

@@ -1,13 +1,14 @@
 //! `plimsoll fleet status`: every fleet of the database in a line, or how far one has come.
 
-use super::words::{ago, cost, count, item, items, merge_command, reason, state, time, why_aside};
+use super::words::{ago, cost, count, item, items, merge_command, reason, state, why_aside};
 use super::{CommandError, ask, ask_fleet};
-use crate::fleet::standing::{ItemStanding, Standing, WorkerStanding, standings};
+use crate::fleet::standing::{ItemStanding, Standing, WorkerStanding, standings, time};
 use plimsoll_cli::console::{json, say};
 use plimsoll_cli::fleet_line::StatusArguments;
 use plimsoll_domain::text::{clip, one_line, tokens};
 use plimsoll_store::clock;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use std::process::ExitCode;
 
 /// So many lines of one kind are shown; `--json` has all.
@@ -27,7 +28,7 @@ pub(super) fn status(arguments: &StatusArguments) -> Result<ExitCode, CommandErr
 fn all(as_json: bool) -> Result<(), CommandError> {
     let fleets = ask("look at the fleets", |mut database| standings(&mut database))?;
     if as_json {
-        json(json!({ "fleets": fleets.iter().map(fleet_json).collect::<Vec<_>>() }));
+        json(json!({ "fleets": fleets }));
     } else if fleets.is_empty() {
         say("There is no fleet in the database. Create one with `plimsoll fleet create NAME`.");
     } else {
@@ -45,6 +46,7 @@ fn line(fleet: &Standing) -> String {
 }
 
 /// Everything that is known of one fleet.
+#[derive(Serialize)]
 pub(super) struct Whole {
     pub(super) fleet: Standing,
     pub(super) items: Vec<ItemStanding>,
@@ -61,7 +63,7 @@ pub(super) fn whole(name: &str) -> Result<Whole, CommandError> {
 fn one(name: &str, as_json: bool) -> Result<(), CommandError> {
     let whole = whole(name)?;
     if as_json {
-        json(document(&whole));
+        json(json!(whole));
     } else {
         say(screen(&whole).join("\n"));
     }
@@ -154,73 +156,4 @@ fn next(fleet: &Standing, items: &[ItemStanding]) -> Option<String> {
         (None, None) => None,
         (Some(_), _) => merge_command(fleet),
     }
-}
-
-fn document(whole: &Whole) -> Value {
-    json!({
-        "fleet": fleet_json(&whole.fleet),
-        "items": whole.items.iter().map(item_json).collect::<Vec<_>>(),
-        "workers": whole.workers.iter().map(worker_json).collect::<Vec<_>>(),
-    })
-}
-
-fn fleet_json(fleet: &Standing) -> Value {
-    let counts = &fleet.items;
-    json!({
-        "name": fleet.name,
-        "repo": fleet.repo,
-        "target": fleet.target,
-        "deliver": fleet.deliver,
-        "began_at": fleet.began_at,
-        "created": clock::fine_stamp(time(fleet.created)),
-        "ended": fleet.ended,
-        "draining": fleet.draining,
-        "paused_until": fleet.paused_until.map(|until| clock::fine_stamp(time(until))),
-        "items": {
-            "all": counts.all, "open": counts.open, "at_work": counts.at_work, "offered": counts.offered,
-            "merged": counts.merged, "aside": counts.aside, "questions": counts.questions,
-        },
-        "workers": fleet.workers,
-        "machines": fleet.machines,
-        "cost_usd": fleet.cost,
-        "max_cost_usd": fleet.max_cost,
-        "tokens": fleet.tokens,
-        "sessions": fleet.sessions,
-    })
-}
-
-fn item_json(row: &ItemStanding) -> Value {
-    let answered = row.answered.as_ref();
-    json!({
-        "number": row.number,
-        "text": row.text,
-        "stage": row.stage,
-        "tries": row.tries,
-        "epoch": row.epoch,
-        "worker": row.worker,
-        "aside": row.aside,
-        "reason": row.reason,
-        "note": row.note,
-        "landings": row.landings,
-        "answered": answered.map(|(question, answer)| json!({ "question": question, "answer": answer })),
-        "cost_usd": row.cost,
-        "tokens": row.tokens,
-        "sessions": row.sessions,
-    })
-}
-
-fn worker_json(worker: &WorkerStanding) -> Value {
-    json!({
-        "name": worker.name,
-        "machine": worker.machine,
-        "pid": worker.pid,
-        "version": worker.version,
-        "started": clock::fine_stamp(time(worker.started)),
-        "seen": clock::fine_stamp(time(worker.seen)),
-        "is_there": worker.is_there,
-        "item": worker.item,
-        "session": worker.session,
-        "percent": worker.percent,
-        "cost_usd": worker.cost,
-    })
 }

@@ -1,24 +1,13 @@
 //! What several commands say.
 
 use crate::fleet::standing::{ItemStanding, Standing};
-use chrono::{DateTime, Duration, Utc};
 use plimsoll_cli::duration;
 use plimsoll_domain::board::Moment;
 use plimsoll_domain::text::{clip, counted, one_line};
-use plimsoll_store::clock;
 
 /// How much of an item stands on a line, and of a reason.
 const ITEM: usize = 60;
 const REASON: usize = 300;
-
-/// An item's number that means nothing here.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("item {number} of the fleet `{name}` {why}; plimsoll fleet status {name} shows the items")]
-pub(super) struct NoSuchItem {
-    pub(super) name: String,
-    pub(super) number: usize,
-    pub(super) why: &'static str,
-}
 
 /// `2 items`, of a count that the database made.
 pub(super) fn count(number: u64, noun: &str) -> String {
@@ -93,12 +82,6 @@ pub(super) fn merge_command(fleet: &Standing) -> Option<String> {
 pub(super) fn branch_of(name: &str, item: &ItemStanding) -> Option<String> {
     (item.epoch > 0 && item.stage != "merged")
         .then(|| format!("plimsoll-items/{name}/{}/{}", item.number, item.epoch))
-}
-
-/// A moment of the database's as this computer's clock says it.
-pub(super) fn time(moment: Moment) -> DateTime<Utc> {
-    let milliseconds = i64::try_from(moment % 1_000).unwrap_or_default();
-    clock::at(moment / 1_000).unwrap_or_default() + Duration::milliseconds(milliseconds)
 }
 
 /// How long ago something was.

@@ -6,6 +6,7 @@ use crate::fault::FleetError;
 use crate::rows::{columns, number, small};
 use crate::schema;
 use plimsoll_domain::board::Board;
+use plimsoll_domain::state::Deliver;
 use plimsoll_policy::plan::Item;
 use plimsoll_policy::workers::{LEASE, board};
 use postgres::types::Type;
@@ -87,15 +88,6 @@ pub fn prepare(database: &mut Database, name: &str) -> Result<(), FleetError> {
             Some(_) => Err(FleetError::NameTaken(name.to_owned()).into()),
         }
     })
-}
-
-/// How far the work goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deliver {
-    /// Onto a branch of its own.
-    Branch,
-    /// Onto the target itself.
-    Merge,
 }
 
 impl Fleet {

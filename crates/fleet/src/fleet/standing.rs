@@ -5,9 +5,12 @@ use crate::database::Database;
 use crate::fault::FleetError;
 use crate::rows::{commits, moment};
 use crate::schema;
+use chrono::{DateTime, Duration, Utc};
 use plimsoll_domain::board::Moment;
+use plimsoll_store::clock;
 use postgres::types::Type;
 use postgres::{Error, Row};
+use serde::{Serialize, Serializer};
 
 /// All fleets, or the one of a name.
 const STANDINGS: &str = "
@@ -17,7 +20,7 @@ const STANDINGS: &str = "
     from plimsoll.fleet_status where $1::text is null or fleet = $1 order by created, fleet";
 
 /// How far a fleet has come.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Standing {
     /// Its name.
     pub name: String,
@@ -29,11 +32,15 @@ pub struct Standing {
     pub deliver: String,
     /// The commit at which it began.
     pub began_at: String,
+    /// When it was created.
+    #[serde(serialize_with = "stamp")]
+    pub created: Moment,
     /// Why it is over: `done` or `stopped`.
     pub ended: Option<String>,
     /// Nothing new is claimed.
     pub draining: bool,
     /// Nothing is claimed before.
+    #[serde(serialize_with = "optional_stamp")]
     pub paused_until: Option<Moment>,
     /// Items by their stages.
     pub items: Counts,
@@ -42,21 +49,22 @@ pub struct Standing {
     /// The machines that they are on.
     pub machines: u64,
     /// Of all workers that there have been, in dollars.
+    #[serde(rename = "cost_usd")]
     pub cost: f64,
     /// The limit.
+    #[serde(rename = "max_cost_usd")]
     pub max_cost: Option<f64>,
     /// Of sessions that have ended.
     pub tokens: u64,
     /// How many those are.
     pub sessions: u64,
-    /// When it was created.
-    pub created: Moment,
     /// When this was read, by the same clock.
+    #[serde(skip)]
     pub now: Moment,
 }
 
 /// Items by their stages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Counts {
     /// All.
     pub all: u64,
@@ -75,7 +83,7 @@ pub struct Counts {
 }
 
 /// An item, counted from 1.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ItemStanding {
     /// Its number in the plan.
     pub number: u32,
@@ -98,8 +106,9 @@ pub struct ItemStanding {
     /// The commits by which somebody was about to land it.
     pub landings: Vec<String>,
     /// The last question that was answered, and the answer.
-    pub answered: Option<(String, String)>,
+    pub answered: Option<Answered>,
     /// Of sessions that have ended, in dollars.
+    #[serde(rename = "cost_usd")]
     pub cost: f64,
     /// The same in tokens.
     pub tokens: u64,
@@ -107,8 +116,17 @@ pub struct ItemStanding {
     pub sessions: u32,
 }
 
+/// A question with its answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Answered {
+    /// The question.
+    pub question: String,
+    /// The user's answer.
+    pub answer: String,
+}
+
 /// A worker.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WorkerStanding {
     /// Its name.
     pub name: String,
@@ -119,8 +137,10 @@ pub struct WorkerStanding {
     /// Of Plimsoll.
     pub version: String,
     /// When it was first heard of.
+    #[serde(serialize_with = "stamp")]
     pub started: Moment,
     /// When it was heard of last.
+    #[serde(serialize_with = "stamp")]
     pub seen: Moment,
     /// True if that was within a lease.
     pub is_there: bool,
@@ -131,6 +151,7 @@ pub struct WorkerStanding {
     /// How full the context window is.
     pub percent: Option<f64>,
     /// In dollars.
+    #[serde(rename = "cost_usd")]
     pub cost: f64,
 }
 
@@ -141,6 +162,20 @@ const WORKERS: &str = "
     select worker, machine, pid, version, is_there, item, session, percent, cost,
       (extract(epoch from started) * 1000)::bigint as started, (extract(epoch from seen) * 1000)::bigint as seen
     from plimsoll.fleet_workers where fleet = $1 order by worker";
+
+/// A moment of the database's as this computer's clock says it.
+pub(crate) fn time(moment: Moment) -> DateTime<Utc> {
+    let milliseconds = i64::try_from(moment % 1_000).unwrap_or_default();
+    clock::at(moment / 1_000).unwrap_or_default() + Duration::milliseconds(milliseconds)
+}
+
+fn stamp<S: Serializer>(moment: &Moment, serializer: S) -> Result<S::Ok, S::Error> {
+    clock::fine_stamp(time(*moment)).serialize(serializer)
+}
+
+fn optional_stamp<S: Serializer>(moment: &Option<Moment>, serializer: S) -> Result<S::Ok, S::Error> {
+    moment.map(|moment| clock::fine_stamp(time(moment))).serialize(serializer)
+}
 
 impl Fleet {
     /// How far it has come.
@@ -161,7 +196,8 @@ impl Fleet {
 }
 
 fn item(row: &Row) -> Result<ItemStanding, Error> {
-    let question: Option<String> = row.try_get("question")?;
+    let (question, answer): (Option<String>, Option<String>) =
+        (row.try_get("question")?, row.try_get("answer")?);
     Ok(ItemStanding {
         number: count(row.try_get("item")?),
         text: row.try_get("text")?,
@@ -173,7 +209,7 @@ fn item(row: &Row) -> Result<ItemStanding, Error> {
         reason: row.try_get("reason")?,
         note: row.try_get("note")?,
         landings: commits(row, "landings")?,
-        answered: question.zip(row.try_get("answer")?),
+        answered: question.zip(answer).map(|(question, answer)| Answered { question, answer }),
         cost: row.try_get("cost")?,
         tokens: moment(row.try_get("tokens")?),
         sessions: count(row.try_get("sessions")?),
@@ -218,6 +254,7 @@ fn standing(row: &Row) -> Result<Standing, Error> {
         target: row.try_get("target")?,
         deliver: row.try_get("deliver")?,
         began_at: row.try_get("began_at")?,
+        created: count("created")?,
         ended: row.try_get("ended")?,
         draining: row.try_get("draining")?,
         paused_until: row.try_get::<_, Option<i64>>("paused_until")?.map(moment),
@@ -236,7 +273,6 @@ fn standing(row: &Row) -> Result<Standing, Error> {
         max_cost: row.try_get("max_cost")?,
         tokens: count("tokens")?,
         sessions: count("sessions")?,
-        created: count("created")?,
         now: count("now")?,
     })
 }

@@ -1,7 +1,8 @@
 //! Fleets on servers of the test's own.
 
+use plimsoll_domain::state::Deliver;
 use plimsoll_domain::workers::{ItemOutcome, ItemResult};
-use plimsoll_fleet::{Database, Deliver, Fleet, FleetError, NewPlan, NotFound, URL, find_by};
+use plimsoll_fleet::{Database, Fleet, FleetError, NewPlan, URL, find_by};
 use plimsoll_policy::plan::Item;
 use plimsoll_policy::workers::Claim;
 use plimsoll_testkit::postgres::Postgres;
@@ -13,7 +14,7 @@ pub(crate) fn client(server: &Postgres) -> Client {
 }
 
 /// What a user says, and nothing of this computer.
-pub(crate) fn settings(said: &[(&str, &str)]) -> Result<plimsoll_fleet::settings::Settings, NotFound> {
+pub(crate) fn settings(said: &[(&str, &str)]) -> Result<plimsoll_fleet::settings::Settings, FleetError> {
     let variable =
         |name: &str| said.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
     find_by(&variable)
