@@ -104,30 +104,6 @@ fn ask_fleet<T: Send + 'static>(
     ask(doing, move |database| work(&mut Fleet::open(database, &name)?))
 }
 
-/// The same again and again, on one connection as long as it holds.
-struct Watched {
-    name: String,
-    fleet: Option<Fleet>,
-}
-
-impl Watched {
-    fn ask<T: Send + 'static>(
-        &mut self,
-        doing: &'static str,
-        work: impl FnOnce(&mut Fleet) -> Result<T, FleetError> + Send + 'static,
-    ) -> Result<T, FleetError> {
-        let (name, known) = (self.name.clone(), self.fleet.take());
-        let (fleet, answer) = within(ANSWER, found::find()?, doing, move |settings| {
-            let open = || Fleet::open(Database::connect(settings)?, &name);
-            let mut fleet = known.map_or_else(open, Ok)?;
-            let answer = work(&mut fleet)?;
-            Ok((fleet, answer))
-        })?;
-        self.fleet = Some(fleet);
-        Ok(answer)
-    }
-}
-
 /// Says what went wrong and what to do: exit code 1.
 fn refused(error: &CommandError) -> ExitCode {
     match error.hint() {

@@ -11,6 +11,7 @@ pub(crate) mod plan;
 pub(crate) mod shared;
 pub(crate) mod standing;
 mod steering;
+pub(crate) mod watched;
 
 use crate::database::{Database, Parameter, Stopped};
 use crate::fault::FleetError;
@@ -80,11 +81,6 @@ struct Change<'a> {
 }
 
 impl Fleet {
-    /// The name of the plan.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// The whole board as it is.
     pub fn board(&mut self) -> Result<Board, FleetError> {
         let Fleet { database, plan, name, .. } = self;

@@ -6,6 +6,7 @@ use crate::fleet::Fleet;
 use crate::fleet::joining::SharedPlan;
 use crate::fleet::plan::objective_hash;
 use crate::fleet::shared::{Machine, MachineBoard};
+use crate::fleet::watched::WatchedFleet;
 use crate::found;
 use plimsoll_cli::console::{fail, say, say_error};
 use plimsoll_cli::fleet_line::JoinArguments;
@@ -29,7 +30,6 @@ use plimsoll_store::{
 };
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// As many as a plan of any length takes: what all machines may begin together, the board knows.
@@ -144,9 +144,10 @@ fn work(arguments: &JoinArguments) -> Result<u8, JoinError> {
     let (ready, run) = run(&project, arguments, &plan, &options, client)?;
     let member = workers::member_of(&project, &run)?.unwrap_or_else(new_member);
     tell_versions(&mut fleet, &member, arguments.workers)?;
-    let name = arguments.name.clone();
-    let reach: Arc<dyn Fn() -> Result<Fleet, FleetError> + Send + Sync> = Arc::new(move || open(&name));
-    let board = |fleet| Box::new(MachineBoard::new(fleet, Arc::clone(&reach), machine(&member)));
+    let board = |fleet| {
+        let fleet = WatchedFleet { fleet: Some(fleet), ..WatchedFleet::new(&arguments.name) };
+        Box::new(MachineBoard { fleet, machine: machine(&member) })
+    };
     let joining = Joining {
         plan: fleet_plan(arguments, &plan, &member),
         heartbeat: board(open(&arguments.name)?),

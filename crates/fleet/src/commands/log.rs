@@ -1,11 +1,12 @@
 //! `plimsoll fleet log`: the fleet's journal in words, as it grows with `--follow`.
 
+use super::CommandError;
 use super::event_words::{colour, sentence};
-use super::{CommandError, Watched};
 use crate::fault::FleetError;
 use crate::fleet::Fleet;
 use crate::fleet::journal::Event;
 use crate::fleet::standing::time;
+use crate::fleet::watched::WatchedFleet;
 use chrono::{Local, NaiveDate};
 use plimsoll_cli::console::{Painted, has_colours, is_closed_after, json, paint, say_error};
 use plimsoll_cli::fleet_line::LogArguments;
@@ -27,8 +28,7 @@ const OVERLAP: i64 = 200;
 /// Shows it.
 pub(super) fn log(arguments: &LogArguments) -> Result<ExitCode, CommandError> {
     let mut page = Page::new(arguments.json);
-    let name = arguments.name.clone();
-    let mut fleet = Watched { name, fleet: None };
+    let mut fleet = WatchedFleet::new(&arguments.name);
     let (events, texts) = fleet.ask("read the journal", |fleet| Ok((all(fleet)?, texts(fleet)?)))?;
     page.texts = texts;
     let first = arguments.lines.map_or(0, |lines| events.len().saturating_sub(lines));
@@ -59,7 +59,7 @@ fn texts(fleet: &mut Fleet) -> Result<Vec<String>, FleetError> {
 }
 
 /// Prints what comes until the fleet is over and nothing more does, or nobody reads. A database that is away may come back.
-fn follow(mut fleet: Watched, page: &mut Page) -> Result<(), CommandError> {
+fn follow(mut fleet: WatchedFleet, page: &mut Page) -> Result<(), CommandError> {
     let mut nap = NAP;
     while !is_closed_after(nap) {
         let after = page.last.saturating_sub(OVERLAP);

@@ -1,10 +1,10 @@
 //! The board as a machine at work asks for it: `flows::workers` decides by it, and knows nothing of databases.
 
 use super::members::WorkerReport;
+use super::watched::WatchedFleet;
 use super::{Change, Fleet, Rows, storable};
 use crate::database::Parameter;
-use crate::deadline::ANSWER;
-use crate::fault::{Fault, FleetError};
+use crate::fault::FleetError;
 use crate::rows::{commit_or_none, item, moment, number, small, whole};
 use plimsoll_domain::board::Aside;
 use plimsoll_domain::workers::{ItemOutcome, ItemResult};
@@ -15,8 +15,6 @@ use plimsoll_policy::workers::{self, Claim};
 use postgres::types::Type;
 use postgres::{Error, Row};
 use std::collections::HashSet;
-use std::sync::{Arc, mpsc};
-use std::thread;
 use std::time::Duration;
 
 /// What of an item is carried from one machine to another, beside its row. The words stay where they are: all machines know them.
@@ -57,23 +55,11 @@ pub(crate) struct Machine {
 
 /// A fleet's board for one machine. Each answer is waited for with an end: a member has sessions to look after.
 pub(crate) struct MachineBoard {
-    /// None while nobody knows whether its connection still answers: the next question is asked by a new one.
-    fleet: Option<Fleet>,
-    reach: Reach,
-    name: String,
-    machine: Machine,
-    limit: Duration,
+    pub(crate) fleet: WatchedFleet,
+    pub(crate) machine: Machine,
 }
 
-/// Connects to a fleet.
-type Reach = Arc<dyn Fn() -> Result<Fleet, FleetError> + Send + Sync>;
-
 impl MachineBoard {
-    pub(crate) fn new(fleet: Fleet, reach: Reach, machine: Machine) -> MachineBoard {
-        let name = fleet.name().to_owned();
-        MachineBoard { fleet: Some(fleet), reach, name, machine, limit: ANSWER }
-    }
-
     fn report_of(&self, news: &WorkerNews) -> WorkerReport {
         WorkerReport {
             name: format!("{}/{}", self.machine.member, news.worker),
@@ -87,28 +73,11 @@ impl MachineBoard {
         }
     }
 
-    /// Asks in a thread of its own. One that is given up may do what it was asked for all the same: everything can be asked again.
     fn ask<T: Send + 'static>(
         &mut self,
         question: impl FnOnce(&mut Fleet) -> Result<T, FleetError> + Send + 'static,
     ) -> Result<T, BoardError> {
-        let (answer, answered) = mpsc::channel();
-        let (fleet, reach) = (self.fleet.take(), Arc::clone(&self.reach));
-        thread::spawn(move || {
-            let done = match fleet.map_or_else(|| reach(), Ok) {
-                Ok(mut fleet) => (question(&mut fleet), Some(fleet)),
-                Err(error) => (Err(error), None),
-            };
-            let _ = answer.send(done);
-        });
-        let (done, fleet) = answered.recv_timeout(self.limit).unwrap_or_else(|_| (Err(self.silent()), None));
-        self.fleet = fleet;
-        done.map_err(meant)
-    }
-
-    fn silent(&self) -> FleetError {
-        let server = format!("the fleet `{}`", self.name);
-        FleetError::Database { doing: "work on the board", server, fault: Fault::Silent(self.limit) }
+        self.fleet.ask("work on the board", question).map_err(meant)
     }
 }
 
@@ -366,25 +335,26 @@ impl SharedBoard for MachineBoard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Mutex;
+    use crate::deadline::ANSWER;
+    use std::sync::{Arc, Mutex, mpsc};
 
     #[test]
     fn a_database_that_never_answers_is_away_and_asked_anew() {
         let (answers, comes) = mpsc::channel::<()>();
         let comes = Mutex::new(Some(comes));
         // The first connection hears nothing until the test is over.
-        let reach = move || {
+        let open = move |_: &str| {
             let silent = comes.lock().expect("nobody panics").take();
             let _ = silent.map(|silent| silent.recv());
             Err(FleetError::NoPlan("night".to_owned()))
         };
         let machine = Machine { member: "m".to_owned(), name: "m".to_owned(), pid: 1 };
         let limit = Duration::from_millis(50);
-        let mut board =
-            MachineBoard { fleet: None, reach: Arc::new(reach), name: "night".to_owned(), machine, limit };
+        let fleet = WatchedFleet { open: Arc::new(open), limit, ..WatchedFleet::new("night") };
+        let mut board = MachineBoard { fleet, machine };
         let away = board.look().expect_err("no answer");
         assert!(matches!(&away, BoardError::Away(why) if why.contains("no answer came within")), "{away:?}");
-        board.limit = ANSWER;
+        board.fleet.limit = ANSWER;
         let gone = board.look().expect_err("an answer");
         assert!(
             matches!(&gone, BoardError::Refused(why) if why.contains("no fleet with the name")),
