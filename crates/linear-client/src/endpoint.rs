@@ -7,11 +7,7 @@ const LINEAR: &str = "https://api.linear.app/graphql";
 
 /// An address that a key may be sent to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Endpoint {
-    uri: Uri,
-    url: String,
-    host: String,
-}
+pub struct Endpoint(Uri);
 
 impl Endpoint {
     /// Linear's own address, unless another is named. Without TLS only this computer is spoken to.
@@ -23,7 +19,6 @@ impl Endpoint {
         if authority.as_str().contains('@') {
             return Err(wrong("it contains a name or a password"));
         }
-        let host = authority.host().trim_matches(['[', ']']).to_owned();
         let is_loopback = plimsoll_transport::is_loopback(&uri);
         match uri.scheme_str() {
             Some("https") => {}
@@ -31,23 +26,17 @@ impl Endpoint {
             Some("http") => return Err(wrong("without https only this computer (127.0.0.1) is allowed")),
             _ => return Err(wrong("it must begin with https://")),
         }
-        // The parser's form has the scheme in small letters.
-        Ok(Endpoint { url: uri.to_string(), host, uri })
-    }
-
-    /// The whole address.
-    pub fn url(&self) -> &str {
-        &self.url
+        Ok(Endpoint(uri))
     }
 
     /// The computer.
     pub fn host(&self) -> &str {
-        &self.host
+        self.0.host().unwrap_or_default().trim_matches(['[', ']'])
     }
 
-    /// The same, taken apart.
+    /// The whole address.
     pub(crate) fn uri(&self) -> &Uri {
-        &self.uri
+        &self.0
     }
 }
 
@@ -64,7 +53,7 @@ mod tests {
             "http://localhost/graphql",
             "http://[::1]:4000/",
         ] {
-            assert_eq!(Endpoint::new(Some(good)).unwrap().url(), good);
+            assert_eq!(Endpoint::new(Some(good)).unwrap().uri().to_string(), good);
         }
         assert_eq!(Endpoint::new(None).unwrap().host(), "api.linear.app");
         for bad in [

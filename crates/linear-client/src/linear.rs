@@ -139,7 +139,7 @@ impl Linear {
     }
 
     fn post(&self, body: &str, limit: Duration) -> Result<Received, Error> {
-        let request = self.agent.post(self.endpoint.url()).config().timeout_global(Some(limit)).build();
+        let request = self.agent.post(self.endpoint.uri()).config().timeout_global(Some(limit)).build();
         let mut response = request
             .header("Authorization", self.key.authorization())
             .header("Content-Type", "application/json")
