@@ -20,12 +20,12 @@ mod wanted;
 use before::TextBefore;
 pub use command::{GUARDED, quoted, starts_ours};
 use command::{first_word_or_whole, program_of};
-pub use entries::Difference;
+pub use entries::{Difference, DifferenceKind};
 use entries::{entries, find, first_stale, object_or_refuse, put, root_members, take_out};
 pub use permissions::{UnprivilegedSettings, without_permissions};
 use serde_json::Value;
 use std::sync::LazyLock;
-pub use survey::{OurEntry, StatusLine, Survey, differences, survey};
+pub use survey::{StatusLine, Survey, differences, survey};
 pub use text::Unreadable;
 pub use variable::Variable;
 use wanted::{Wanted, wanted};
@@ -133,6 +133,8 @@ pub struct OurHook {
     pub program: String,
     /// As the file spells it.
     pub command: String,
+    /// The fixed word behind it, if any.
+    pub arguments: Vec<Value>,
     /// For everybody, and silent where our programs are not installed.
     pub guarded: bool,
 }
@@ -141,6 +143,16 @@ impl OurHook {
     /// Whether the working memory needs it, and not the load line.
     pub fn is_memorys(&self) -> bool {
         wanted::is_memorys(&self.program)
+    }
+
+    /// Returns what is started: a path, or a name on the PATH.
+    pub fn starts(&self) -> String {
+        first_word_or_whole(&self.command)
+    }
+
+    /// Returns the arguments that tell one entry of a program from another. Whether it also does the memory's half does not.
+    pub fn part(&self) -> Vec<&Value> {
+        self.arguments.iter().filter(|argument| *argument != WITH_MEMORY).collect()
     }
 }
 

@@ -1,6 +1,8 @@
 //! What is read out of settings files to find what is wrong with them.
 
-use plimsoll_protocol::settings::{Difference, HookSupport, MODERN, differences, install, plugins, survey};
+use plimsoll_protocol::settings::{
+    Difference, DifferenceKind, HookSupport, MODERN, differences, install, plugins, survey,
+};
 use serde_json::{Value, json};
 
 fn absolute(program: &str) -> String {
@@ -30,7 +32,7 @@ fn ours_and_what_others_run_at_stop_are_told_apart() {
     assert_eq!(found.ours.len(), template["hooks"].as_object().unwrap().len());
     let gate = found.ours.iter().find(|entry| entry.event == "StopFailure").unwrap();
     assert_eq!(
-        (gate.program.as_str(), gate.starts.as_str()),
+        (gate.program.as_str(), gate.starts().as_str()),
         ("plimsoll-stop-gate", "/opt/a b/plimsoll-stop-gate")
     );
     assert_eq!(found.disable_all_hooks, Some(false));
@@ -60,25 +62,15 @@ fn what_a_hand_changed_in_our_entries_is_found() {
     let stop = |text: String| (text, "Stop".to_owned(), "plimsoll-stop-gate".to_owned());
     let (edited, event, program) = stop(text.replacen("\"timeout\": 20", "\"timeout\": 1", 4));
     let found = differences(&edited, HookSupport::Modern).unwrap();
-    assert!(
-        found.contains(&Difference::Edited { event: event.clone(), program: program.clone() }),
-        "{found:?}"
-    );
-    let (renamed, event, program) = stop(text.replace("\"Stop\"", "\"Stopp\""));
+    let differs = |kind, event: &str| Difference { kind, event: event.to_owned(), program: program.clone() };
+    assert!(found.contains(&differs(DifferenceKind::Edited, &event)), "{found:?}");
+    let (renamed, event, _) = stop(text.replace("\"Stop\"", "\"Stopp\""));
     let found = differences(&renamed, HookSupport::Modern).unwrap();
-    let unasked = Difference::Unasked { event: "Stopp".to_owned(), program: program.clone() };
-    assert_eq!(found, [Difference::Missing { event, program }, unasked]);
+    assert_eq!(found, [differs(DifferenceKind::Missing, &event), differs(DifferenceKind::Unasked, "Stopp")]);
     let of_another_era = differences(&text, HookSupport::Classic).unwrap();
-    assert!(
-        of_another_era
-            .iter()
-            .any(|one| matches!(one, Difference::Missing { event, .. } if event == "PostToolUse"))
-    );
-    assert!(
-        of_another_era
-            .iter()
-            .any(|one| matches!(one, Difference::Unasked { event, .. } if event == "PostToolBatch"))
-    );
+    for wanted in [(DifferenceKind::Missing, "PostToolUse"), (DifferenceKind::Unasked, "PostToolBatch")] {
+        assert!(of_another_era.iter().any(|one| (one.kind, one.event.as_str()) == wanted), "{wanted:?}");
+    }
 }
 
 #[test]

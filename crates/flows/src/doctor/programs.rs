@@ -5,7 +5,7 @@ use crate::install::{lasting_path, linked_folder, program_home};
 use crate::optional_program;
 use plimsoll_domain::build::Build;
 use plimsoll_policy::doctor::{Named, ProgramFacts, Scope, Standing, StartFailure, UnstartedEntry};
-use plimsoll_protocol::settings::{PROGRAMS, servers};
+use plimsoll_protocol::settings::{OurHook, PROGRAMS, servers};
 use plimsoll_store::{Project, disk, environment, volume};
 use std::path::{Component, Path, PathBuf};
 
@@ -72,16 +72,17 @@ fn named(project: &Project, found: &Files, folder: &Path) -> Vec<Named> {
     let mut all: Vec<Named> = Vec::new();
     for one in found {
         let Some(survey) = one.said() else { continue };
-        let line = survey.status_line.iter().filter(|line| line.ours).map(|line| (&line.starts, false));
-        for (name, guarded) in survey.ours.iter().map(|entry| (&entry.starts, entry.guarded)).chain(line) {
-            let path = environment::find_program(name).or_else(|| reach(project, name));
+        let line =
+            survey.status_line.iter().filter(|line| line.ours).map(|line| (line.starts.clone(), false));
+        for (name, guarded) in survey.ours.iter().map(|entry| (entry.starts(), entry.guarded)).chain(line) {
+            let path = environment::find_program(&name).or_else(|| reach(project, &name));
             let known = path.as_deref().map(disk::canonical);
             let is_beside = known.as_deref().and_then(Path::parent) == Some(folder);
-            if is_beside || all.iter().any(|named| named.name == *name && named.file == one.path) {
+            if is_beside || all.iter().any(|named| named.name == name && named.file == one.path) {
                 continue;
             }
             let standing = path.map_or(Standing::Missing, |path| elsewhere(&path, folder));
-            all.push(Named { name: name.clone(), file: one.path.clone(), standing, guarded });
+            all.push(Named { name, file: one.path.clone(), standing, guarded });
         }
     }
     all
@@ -99,14 +100,14 @@ fn unstarted(project: &Project, found: &Files, folder: &Path) -> Vec<UnstartedEn
     let mut all: Vec<UnstartedEntry> = Vec::new();
     for one in found.iter().filter(|one| matches!(one.scope, Scope::Local | Scope::User)) {
         let Some(survey) = one.said() else { continue };
-        let line = survey.status_line.iter().filter(|line| line.ours).map(|line| &line.starts);
-        let hooks = survey.ours.iter().filter(|entry| !entry.guarded).map(|entry| &entry.starts);
-        let mut names: Vec<&String> = hooks.chain(line).collect();
+        let line = survey.status_line.iter().filter(|line| line.ours).map(|line| line.starts.clone());
+        let hooks = survey.ours.iter().filter(|entry| !entry.guarded).map(OurHook::starts);
+        let mut names: Vec<String> = hooks.chain(line).collect();
         names.sort();
         names.dedup();
         let failures = names.into_iter().filter_map(|name| {
-            let failure = start_failure(name, one.scope, folder, &places)?;
-            Some(UnstartedEntry { name: name.clone(), file: one.path.clone(), failure })
+            let failure = start_failure(&name, one.scope, folder, &places)?;
+            Some(UnstartedEntry { name, file: one.path.clone(), failure })
         });
         all.extend(failures);
     }

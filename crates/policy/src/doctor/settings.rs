@@ -1,7 +1,7 @@
 //! The client's settings: whether our hooks are in them, once, and will run.
 
 use super::{Finding, ReadFailure, Section, Severity};
-use plimsoll_protocol::settings::{Difference, HookSupport, OurEntry, Survey};
+use plimsoll_protocol::settings::{Difference, DifferenceKind, HookSupport, OurHook, Survey};
 use std::collections::BTreeMap;
 
 /// Whose a settings file is; the first rules over the others.
@@ -178,18 +178,9 @@ fn unknown_events(facts: &SettingsFacts, file: &SettingsFile) -> Option<Finding>
 
 /// What of ours a file lacks, has otherwise, or has for another client.
 fn entries(facts: &SettingsFacts, file: &SettingsFile) -> Vec<Finding> {
-    let missing = named(file, |one| match one {
-        Difference::Missing { event, program } => Some((event, program)),
-        _ => None,
-    });
-    let unasked = named(file, |one| match one {
-        Difference::Unasked { event, program } => Some((event, program)),
-        _ => None,
-    });
-    let edited = named(file, |one| match one {
-        Difference::Edited { event, program } => Some((event, program)),
-        _ => None,
-    });
+    let missing = named(file, DifferenceKind::Missing);
+    let unasked = named(file, DifferenceKind::Unasked);
+    let edited = named(file, DifferenceKind::Edited);
     let init = file.scope.init();
     let edited = edited.map(|edited| {
         let what = format!("entries of ours were changed by hand: {edited}");
@@ -201,13 +192,9 @@ fn entries(facts: &SettingsFacts, file: &SettingsFile) -> Vec<Finding> {
 }
 
 /// The entries of one kind of difference, by name; none if there are none.
-fn named(file: &SettingsFile, wanted: fn(&Difference) -> Option<(&String, &String)>) -> Option<String> {
-    let names: Vec<String> = file
-        .differences
-        .iter()
-        .filter_map(wanted)
-        .map(|(event, program)| format!("{event} ({program})"))
-        .collect();
+fn named(file: &SettingsFile, kind: DifferenceKind) -> Option<String> {
+    let wanted = file.differences.iter().filter(|one| one.kind == kind);
+    let names: Vec<String> = wanted.map(|one| format!("{} ({})", one.event, one.program)).collect();
     (!names.is_empty()).then(|| names.join(", "))
 }
 
@@ -269,7 +256,7 @@ fn unguarded((file, survey): (&SettingsFile, &Survey)) -> Option<Finding> {
 }
 
 /// An entry, and where it stands.
-type Place<'a> = (&'a SettingsFile, &'a OurEntry);
+type Place<'a> = (&'a SettingsFile, &'a OurHook);
 
 fn differ(places: &[Place<'_>]) -> bool {
     let words = |place: &Place<'_>| (place.1.command.clone(), place.1.arguments.clone());

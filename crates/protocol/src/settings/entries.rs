@@ -107,6 +107,7 @@ pub(super) fn find(body: &str) -> Result<Vec<Found>, Unreadable> {
                 event: entry.event.clone(),
                 program: program_of(&entry.command, entry.exec_form),
                 command: entry.command.clone(),
+                arguments: entry.arguments.clone(),
                 guarded: entry.guarded,
             },
             entry,
@@ -147,46 +148,42 @@ pub(super) fn first_stale(body: &str, wanted: &[Wanted]) -> Result<Option<Found>
 
 /// How a file's entries of ours differ from what we write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Difference {
-    /// One is not there.
-    Missing {
-        /// Under which event.
-        event: String,
-        /// Which program.
-        program: String,
-    },
-    /// One is not as we write it.
-    Edited {
-        /// Under which event.
-        event: String,
-        /// Which program.
-        program: String,
-    },
-    /// One is there that we would not write for this client.
-    Unasked {
-        /// Under which event.
-        event: String,
-        /// Which program.
-        program: String,
-    },
+pub struct Difference {
+    /// How it differs.
+    pub kind: DifferenceKind,
+    /// Under which event.
+    pub event: String,
+    /// Which program.
+    pub program: String,
+}
+
+/// How an entry of ours differs from what we write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DifferenceKind {
+    /// It is not there.
+    Missing,
+    /// It is not as we write it.
+    Edited,
+    /// It is there, and we would not write it for this client.
+    Unasked,
 }
 
 /// Where the entries of a text are not what the templates ask for.
 pub(super) fn differences(body: &str, found: &[Found], wanted: &[Wanted]) -> Vec<Difference> {
     let pairs = pairs(found, wanted);
     let of_wanted = wanted.iter().zip(&pairs).filter_map(|(one, pair)| {
-        let (event, program) = (one.event.clone(), one.program.clone());
+        let differs = |kind| Difference { kind, event: one.event.clone(), program: one.program.clone() };
         let Some(Found { entry, .. }) = pair.and_then(|index| found.get(index)) else {
-            return Some(Difference::Missing { event, program });
+            return Some(differs(DifferenceKind::Missing));
         };
         let (place, value) =
             if entry.alone { (&entry.group, one.group.clone()) } else { (&entry.place, one.entry()) };
-        (text::value(body, place) != value).then_some(Difference::Edited { event, program })
+        (text::value(body, place) != value).then(|| differs(DifferenceKind::Edited))
     });
     let unasked = (0..found.len()).filter(|index| !pairs.contains(&Some(*index)));
     let stale = unasked.map(|index| {
-        let hook = &found[index].hook;
-        Difference::Unasked { event: hook.event.clone(), program: hook.program.clone() }
+        let OurHook { event, program, .. } = found[index].hook.clone();
+        Difference { kind: DifferenceKind::Unasked, event, program }
     });
     of_wanted.chain(stale).collect()
 }

@@ -1,10 +1,10 @@
 //! What a settings file says: whether our hooks will run, and what runs beside them.
 
-use super::command::{first_word_or_whole, is_ours, program_of};
+use super::command::{first_word_or_whole, is_ours};
 use super::entries::{self, Difference, entries, find};
 use super::text::{self, Unreadable};
 use super::wanted::wanted;
-use super::{Parts, WITH_MEMORY, start};
+use super::{OurHook, Parts, start};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Survey {
     /// Our hook entries, in the file's order.
-    pub ours: Vec<OurEntry>,
+    pub ours: Vec<OurHook>,
     /// What others run at Stop.
     pub foreign_stop: Vec<String>,
     /// The events that have any entry.
@@ -35,30 +35,6 @@ pub struct Survey {
     pub env: BTreeMap<String, String>,
 }
 
-impl OurEntry {
-    /// The arguments that tell one entry of a program from another: whether it also does the memory's half does not.
-    pub fn part(&self) -> Vec<&Value> {
-        self.arguments.iter().filter(|argument| *argument != WITH_MEMORY).collect()
-    }
-}
-
-/// One of our hook entries.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OurEntry {
-    /// Under which event.
-    pub event: String,
-    /// Which of our programs.
-    pub program: String,
-    /// As the file spells it.
-    pub command: String,
-    /// What is started: a path, or a name on the PATH.
-    pub starts: String,
-    /// The fixed word behind it, if any.
-    pub arguments: Vec<Value>,
-    /// For everybody, and silent where our programs are not installed.
-    pub guarded: bool,
-}
-
 /// A status line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusLine {
@@ -73,23 +49,14 @@ pub struct StatusLine {
 /// Reads a settings text; the error says where it breaks. The client takes nothing of a text that breaks.
 pub fn survey(existing: &str) -> Result<Survey, Unreadable> {
     let (_, body) = start(existing);
-    let all = entries(&body)?;
     let root = text::value(&body, &text::whole(&body)?);
-    let mut survey = of_keys(&root);
-    for entry in all {
+    let ours = find(&body)?.into_iter().map(|found| found.hook).collect();
+    let mut survey = Survey { ours, ..of_keys(&root) };
+    for entry in entries(&body)? {
         if !survey.events.contains(&entry.event) {
             survey.events.push(entry.event.clone());
         }
-        if is_ours(&entry.command, entry.exec_form) {
-            survey.ours.push(OurEntry {
-                program: program_of(&entry.command, entry.exec_form),
-                starts: first_word_or_whole(&entry.command),
-                event: entry.event,
-                command: entry.command,
-                arguments: entry.arguments,
-                guarded: entry.guarded,
-            });
-        } else if entry.event == "Stop" {
+        if entry.event == "Stop" && !is_ours(&entry.command, entry.exec_form) {
             survey.foreign_stop.push(words_of(&text::value(&body, &entry.place)));
         }
     }
