@@ -3,6 +3,7 @@
 use crate::lenient;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 
 /// One call of a tool with what came back.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -107,47 +108,18 @@ fn visible_within(answer: &RawValue, depth: u8) -> Visible {
     if let Ok(parts) = serde_json::from_str::<Vec<&RawValue>>(json) {
         return parts.into_iter().map(inner).fold(Visible::default(), Visible::plus);
     }
-    let Ok(fields) = serde_json::from_str::<Fields<'_>>(json) else {
+    let Ok(fields) = serde_json::from_str::<BTreeMap<String, &RawValue>>(json) else {
         return Visible { bytes: json.len() as u64, images: 0 };
     };
-    if fields.is_image() {
+    if fields.get("type").is_some_and(|kind| kind.get() == "\"image\"") {
         return Visible { bytes: 0, images: 1 };
     }
-    let seen = fields.0.into_iter().filter(|(key, _)| !UNSEEN.contains(&key.as_ref()));
+    let seen = fields.into_iter().filter(|(key, _)| !UNSEEN.contains(&key.as_str()));
     seen.map(|(_, part)| inner(part)).fold(Visible::default(), Visible::plus)
 }
 
 impl Visible {
     fn plus(self, other: Visible) -> Visible {
         Visible { bytes: self.bytes + other.bytes, images: self.images + other.images }
-    }
-}
-
-/// The fields of an object in their order, duplicates and all.
-struct Fields<'a>(Vec<(std::borrow::Cow<'a, str>, &'a RawValue)>);
-
-impl Fields<'_> {
-    fn is_image(&self) -> bool {
-        self.0.iter().any(|(key, value)| key == "type" && value.get() == "\"image\"")
-    }
-}
-
-impl<'de> Deserialize<'de> for Fields<'de> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Fields<'de>;
-            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                formatter.write_str("an object")
-            }
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
-                    fields.push((key, map.next_value()?));
-                }
-                Ok(Fields(fields))
-            }
-        }
-        deserializer.deserialize_map(Visitor)
     }
 }
