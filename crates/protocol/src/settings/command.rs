@@ -61,16 +61,11 @@ pub(super) fn first_word_or_whole(command: &str) -> String {
 
 /// The first word as a shell reads it, quotes and backslashes resolved.
 pub(super) fn first_word(command: &str) -> String {
-    first_word_chars(command.trim_start().chars()).into_iter().collect()
-}
-
-/// Returns the characters of a command that make up its first word. `C` may hold more than the character, such as its spelling.
-pub(super) fn first_word_chars<C: Copy + Into<char>>(command: impl IntoIterator<Item = C>) -> Vec<C> {
-    let mut word = Vec::new();
+    let mut word = String::new();
     let mut quote = None;
-    let mut characters = command.into_iter();
+    let mut characters = command.trim_start().chars();
     while let Some(next) = characters.next() {
-        match (quote, next.into()) {
+        match (quote, next) {
             (None, mark @ ('\'' | '"')) => quote = Some(mark),
             (Some(open), character) if open == character => quote = None,
             (None | Some('"'), '\\') => word.extend(characters.next()),

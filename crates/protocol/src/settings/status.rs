@@ -1,8 +1,8 @@
 //! The status line's place in a settings text.
 
-use super::command::{first_word_chars, is_ours, quoted};
+use super::command::{first_word, is_ours, quoted};
 use super::entries::{remove_member, root_members};
-use super::text::{self, SpelledChar, Unreadable};
+use super::text::{self, Unreadable};
 use super::{start, wanted};
 use serde_json::Value;
 use std::ops::Range;
@@ -25,13 +25,17 @@ pub(super) fn put(
     };
     match command.user_part() {
         UserPart::All if wrap => {
-            Ok((command.replace_with_wrapper(body, ours, &quote_spelled(&command.chars)), None))
+            let words = quote_spelled(&command.text, command.spelled);
+            Ok((command.replace_with_wrapper(body, ours, &words), None))
         }
         UserPart::All => Ok((body.to_owned(), Some(command.text))),
-        UserPart::Wrapped(words) if command.text == format!("{ours}{WRAP}{}", to_text(words)) => {
+        UserPart::Wrapped(words) if command.text == format!("{ours}{WRAP}{words}") => {
             Ok((body.to_owned(), None))
         }
-        UserPart::Wrapped(words) => Ok((command.replace_with_wrapper(body, ours, &to_spelling(words)), None)),
+        UserPart::Wrapped(words) => {
+            let words = spelling(command.spelled_words().to_owned(), words);
+            Ok((command.replace_with_wrapper(body, ours, &words), None))
+        }
         UserPart::None => {
             let same = text::value(body, &member.value) == line;
             Ok((if same { body.to_owned() } else { text::replace(body, &member.value, &line) }, None))
@@ -47,8 +51,8 @@ pub(super) fn take_out(body: &str) -> Result<Option<String>, Unreadable> {
     match command.user_part() {
         UserPart::All => Ok(None),
         UserPart::Wrapped(words) => {
-            let theirs = format!("\"{}\"", to_spelling(&unwrap_words(words)));
-            Ok(Some(text::splice(body, command.place.clone(), &theirs)))
+            let theirs = unwrap_words(words, command.spelled_words());
+            Ok(Some(text::splice(body, command.place.clone(), &format!("\"{theirs}\""))))
         }
         UserPart::None => remove_member(body, &text::whole(body)?, index).map(Some),
     }
@@ -58,18 +62,19 @@ pub(super) fn take_out(body: &str) -> Result<Option<String>, Unreadable> {
 /// comes back byte for byte even if the text from before the installation is unknown.
 struct Command<'t> {
     text: String,
-    chars: Vec<SpelledChar<'t>>,
+    /// Between the quotation marks of JSON.
+    spelled: &'t str,
     place: Range<usize>,
 }
 
 /// What of a status line's command is not ours.
-enum UserPart<'c, 't> {
+enum UserPart<'c> {
     /// Nothing.
     None,
     /// All of it.
     All,
     /// What is behind our `--wrap`, as a shell reads it.
-    Wrapped(&'c [SpelledChar<'t>]),
+    Wrapped(&'c str),
 }
 
 const WRAP: &str = " --wrap ";
@@ -78,63 +83,68 @@ impl<'t> Command<'t> {
     fn read(body: &'t str, line: &Range<usize>) -> Option<Command<'t>> {
         let fields = text::members(body, line).ok()??;
         let place = fields.into_iter().find(|field| field.key == "command")?.value;
-        let chars = text::spelled_chars(body, &place)?;
-        Some(Command { text: to_text(&chars), chars, place })
+        let spelled = body[place.clone()].strip_prefix('"')?.strip_suffix('"')?;
+        Some(Command { text: text::string(body, &place)?, spelled, place })
     }
 
-    fn user_part(&self) -> UserPart<'_, 't> {
+    fn user_part(&self) -> UserPart<'_> {
         if !is_ours(&self.text, false) {
             return UserPart::All;
         }
-        let Some((ours, _)) = self.text.split_once(WRAP) else { return UserPart::None };
-        match trim_spelled(&self.chars[ours.chars().count() + WRAP.chars().count()..]) {
-            [] => UserPart::None,
-            words => UserPart::Wrapped(words),
+        match self.text.split_once(WRAP).map(|(_, words)| words.trim()) {
+            None | Some("") => UserPart::None,
+            Some(words) => UserPart::Wrapped(words),
         }
+    }
+
+    /// Returns what is spelled behind our `--wrap`.
+    fn spelled_words(&self) -> &'t str {
+        self.spelled.split_once(WRAP).map_or("", |(_, words)| words.trim())
     }
 
     /// Returns the text with our command in the place of this one. `words` are the user's, as they are spelled in JSON.
     fn replace_with_wrapper(&self, body: &str, ours: &str, words: &str) -> String {
-        let ours = Value::from(format!("{ours}{WRAP}")).to_string();
-        let open = ours.strip_suffix('"').unwrap_or(&ours);
-        text::splice(body, self.place.clone(), &format!("{open}{words}\""))
+        let ours = json_spelling(&format!("{ours}{WRAP}"));
+        text::splice(body, self.place.clone(), &format!("\"{ours}{words}\""))
     }
 }
 
-fn to_text(chars: &[SpelledChar<'_>]) -> String {
-    chars.iter().map(|spelled| spelled.character).collect()
+/// Returns how JSON spells a text, without the quotation marks.
+fn json_spelling(text: &str) -> String {
+    let literal = Value::from(text).to_string();
+    literal[1..literal.len() - 1].to_owned()
 }
 
-fn to_spelling(chars: &[SpelledChar<'_>]) -> String {
-    chars.iter().map(|spelled| spelled.spelling).collect()
+/// Returns the spelling in the file if it spells this text, else that of JSON.
+fn spelling(in_file: String, text: &str) -> String {
+    let literal = format!("\"{in_file}\"");
+    let is_same = text::string(&literal, &(0..literal.len())).is_some_and(|spelled| spelled == text);
+    if is_same { in_file } else { json_spelling(text) }
 }
 
-/// The JSON spelling of what [`quoted`] returns.
-fn quote_spelled(word: &[SpelledChar<'_>]) -> String {
-    let text = to_text(word);
-    if quoted(&text) == text {
-        return to_spelling(word);
+/// How JSON spells an apostrophe, and the same within the apostrophes of a shell. A backslash is two in JSON.
+const APOSTROPHES: [(&str, &str); 2] = [("'", r"'\\''"), (r"\u0027", r"'\\\u0027'")];
+
+/// Returns the spelling of what [`quoted`] returns for a text.
+fn quote_spelled(text: &str, spelled: &str) -> String {
+    let words = quoted(text);
+    let quote = |words: String, (plain, inside): (&str, &str)| words.replace(plain, inside);
+    let in_quotes = || format!("'{}'", APOSTROPHES.into_iter().fold(spelled.to_owned(), quote));
+    spelling(if words == text { spelled.to_owned() } else { in_quotes() }, &words)
+}
+
+/// Returns the spelling of the command behind our `--wrap`. One word is a command line; several are a program and its arguments.
+fn unwrap_words(words: &str, spelled: &str) -> String {
+    let word = first_word(words);
+    let is_one_word = quoted(&word) == words || format!("\"{word}\"") == words;
+    if !is_one_word {
+        return spelling(spelled.to_owned(), words);
     }
-    let one = |spelled: &SpelledChar<'_>| match spelled.character {
-        // A backslash is two in JSON.
-        '\'' => format!(r"'\\{}'", spelled.spelling),
-        _ => spelled.spelling.to_owned(),
-    };
-    format!("'{}'", word.iter().map(one).collect::<String>())
-}
-
-fn trim_spelled<'c, 't>(chars: &'c [SpelledChar<'t>]) -> &'c [SpelledChar<'t>] {
-    let is_text = |spelled: &SpelledChar<'_>| !spelled.character.is_whitespace();
-    let start = chars.iter().position(is_text).unwrap_or(chars.len());
-    let end = chars.iter().rposition(is_text).map_or(start, |last| last + 1);
-    &chars[start..end]
-}
-
-/// Returns the command behind our `--wrap`. One word is a command line; several are a program and its arguments.
-fn unwrap_words<'t>(words: &[SpelledChar<'t>]) -> Vec<SpelledChar<'t>> {
-    let word = first_word_chars(words.iter().copied());
-    let (text, whole) = (to_text(&word), to_text(words));
-    if quoted(&text) == whole || format!("\"{text}\"") == whole { word } else { words.to_vec() }
+    let in_quotes = |quote: char| spelled.strip_prefix(quote)?.strip_suffix(quote);
+    let unquote = |words: String, (plain, inside): (&str, &str)| words.replace(inside, plain);
+    let inside = in_quotes('\'').map(|inside| APOSTROPHES.into_iter().fold(inside.to_owned(), unquote));
+    let inside = inside.or_else(|| Some(spelled.strip_prefix("\\\"")?.strip_suffix("\\\"")?.to_owned()));
+    spelling(inside.unwrap_or_else(|| spelled.to_owned()), &word)
 }
 
 /// The command of a settings text's status line.

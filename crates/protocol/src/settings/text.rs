@@ -121,45 +121,6 @@ pub(super) fn string(text: &str, value: &Range<usize>) -> Option<String> {
     lenient::text_of(serde_json::from_str(&text[value.clone()]).ok()?)
 }
 
-/// A character of a JSON string and how the file spells it: `/` may be `\/` or `\u002f`.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct SpelledChar<'t> {
-    /// A lone surrogate is the replacement character here, and keeps its spelling.
-    pub(super) character: char,
-    pub(super) spelling: &'t str,
-}
-
-impl From<SpelledChar<'_>> for char {
-    fn from(spelled: SpelledChar<'_>) -> char {
-        spelled.character
-    }
-}
-
-/// Returns the characters of a JSON string; `None` if the value is something else.
-pub(super) fn spelled_chars<'t>(text: &'t str, value: &Range<usize>) -> Option<Vec<SpelledChar<'t>>> {
-    let mut rest = text[value.clone()].strip_prefix('"')?.strip_suffix('"')?;
-    let mut chars = Vec::new();
-    while let Some(first) = rest.chars().next() {
-        // An escape has two bytes, six, or as a pair of surrogates twelve.
-        let escaped = |length: &usize| Some((unescape(rest.get(..*length)?)?, *length));
-        let (character, length) = match first {
-            '\\' => [2, 6, 12].iter().find_map(escaped).unwrap_or((char::REPLACEMENT_CHARACTER, 6)),
-            plain => (plain, plain.len_utf8()),
-        };
-        let (spelling, behind) = rest.split_at_checked(length)?;
-        chars.push(SpelledChar { character, spelling });
-        rest = behind;
-    }
-    Some(chars)
-}
-
-/// Returns the one character that an escape stands for.
-fn unescape(escape: &str) -> Option<char> {
-    let text: String = serde_json::from_str(&format!("\"{escape}\"")).ok()?;
-    let mut chars = text.chars();
-    chars.next().filter(|_| chars.next().is_none())
-}
-
 /// The value that is there; `null` where it cannot be held (a lone surrogate).
 pub(super) fn value(text: &str, at: &Range<usize>) -> Value {
     serde_json::from_str(&text[at.clone()]).unwrap_or_default()
