@@ -47,14 +47,7 @@ pub enum Event {
     /// One tool has answered.
     PostToolUse(ToolCall),
     /// One tool has failed.
-    PostToolUseFailure {
-        /// The call.
-        call: ToolCall,
-        /// What went wrong.
-        error: Option<String>,
-        /// True when the user stopped it.
-        is_interrupt: bool,
-    },
+    PostToolUseFailure(ToolCall),
     /// All tools of one model message have answered.
     PostToolBatch(Vec<ToolCall>),
     /// The model has ended its turn.
@@ -64,19 +57,9 @@ pub enum Event {
     /// A subagent (or the client's summarizer) has ended.
     SubagentStop(Stop),
     /// The client is about to compact.
-    PreCompact {
-        /// `manual` or `auto`.
-        trigger: Option<String>,
-        /// What the user wrote after `/compact`.
-        custom_instructions: Option<String>,
-    },
+    PreCompact,
     /// The client has compacted.
-    PostCompact {
-        /// `manual` or `auto`.
-        trigger: Option<String>,
-        /// The summary that replaces the conversation.
-        compact_summary: Option<String>,
-    },
+    PostCompact,
     /// An event this version does not act on, by its name.
     Other(String),
 }
@@ -88,8 +71,6 @@ pub struct SessionStart {
     pub source: Source,
     /// The model, with its `[1m]` suffix; in `-p` only after a compaction.
     pub model: Option<String>,
-    /// Tokens of the last response when a session is resumed.
-    pub context_tokens: Option<u64>,
 }
 
 /// Why a session begins.
@@ -128,18 +109,9 @@ pub struct Stop {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct BackgroundTask {
-    /// Its id.
-    #[serde(deserialize_with = "lenient::text")]
-    pub id: Option<String>,
-    /// `shell` or `subagent`.
-    #[serde(rename = "type", deserialize_with = "lenient::text")]
-    pub kind: Option<String>,
     /// `running` while it runs.
     #[serde(deserialize_with = "lenient::text")]
     pub status: Option<String>,
-    /// What it is for.
-    #[serde(deserialize_with = "lenient::text")]
-    pub description: Option<String>,
 }
 
 /// The end of a turn by an error.
@@ -180,13 +152,13 @@ impl Event {
             Event::PreToolUse(_) => "PreToolUse",
             Event::SubagentStart => "SubagentStart",
             Event::PostToolUse(_) => "PostToolUse",
-            Event::PostToolUseFailure { .. } => "PostToolUseFailure",
+            Event::PostToolUseFailure(_) => "PostToolUseFailure",
             Event::PostToolBatch(_) => "PostToolBatch",
             Event::Stop(_) => "Stop",
             Event::StopFailure(_) => "StopFailure",
             Event::SubagentStop(_) => "SubagentStop",
-            Event::PreCompact { .. } => "PreCompact",
-            Event::PostCompact { .. } => "PostCompact",
+            Event::PreCompact => "PreCompact",
+            Event::PostCompact => "PostCompact",
             Event::Other(name) => name,
         }
     }
@@ -195,7 +167,7 @@ impl Event {
     pub fn tool_calls(&self) -> &[ToolCall] {
         match self {
             Event::PostToolBatch(calls) => calls,
-            Event::PostToolUse(call) | Event::PostToolUseFailure { call, .. } => std::slice::from_ref(call),
+            Event::PostToolUse(call) | Event::PostToolUseFailure(call) => std::slice::from_ref(call),
             _ => &[],
         }
     }
@@ -255,12 +227,10 @@ struct Payload {
     agent_id: Option<String>,
     #[serde(deserialize_with = "lenient::whole_text")]
     agent_type: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
-    source: Option<String>,
+    #[serde(deserialize_with = "lenient::field")]
+    source: Source,
     #[serde(deserialize_with = "lenient::text")]
     model: Option<String>,
-    #[serde(deserialize_with = "lenient::count")]
-    context_tokens: Option<u64>,
     #[serde(deserialize_with = "lenient::text")]
     reason: Option<String>,
     #[serde(deserialize_with = "lenient::whole_text")]
@@ -280,8 +250,6 @@ struct Payload {
     #[serde(deserialize_with = "lenient::text")]
     error_details: Option<String>,
     #[serde(deserialize_with = "lenient::field")]
-    is_interrupt: bool,
-    #[serde(deserialize_with = "lenient::field")]
     stop_hook_active: bool,
     #[serde(deserialize_with = "lenient::text")]
     last_assistant_message: Option<String>,
@@ -291,12 +259,6 @@ struct Payload {
     session_crons: Vec<serde::de::IgnoredAny>,
     #[serde(deserialize_with = "lenient::text")]
     agent_transcript_path: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
-    trigger: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
-    custom_instructions: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
-    compact_summary: Option<String>,
 }
 
 impl Payload {
@@ -326,11 +288,9 @@ impl Payload {
 
     fn into_event(self) -> Event {
         match self.hook_event_name.as_deref() {
-            Some("SessionStart") => Event::SessionStart(SessionStart {
-                source: Source::named(self.source.as_deref()),
-                model: self.model,
-                context_tokens: self.context_tokens,
-            }),
+            Some("SessionStart") => {
+                Event::SessionStart(SessionStart { source: self.source, model: self.model })
+            }
             Some("SessionEnd") => Event::SessionEnd { reason: self.reason },
             Some("UserPromptSubmit") => Event::UserPromptSubmit { prompt: self.prompt },
             Some("PreToolUse") => Event::PreToolUse(Intent {
@@ -340,11 +300,7 @@ impl Payload {
             }),
             Some("SubagentStart") => Event::SubagentStart,
             Some("PostToolUse") => Event::PostToolUse(self.into_call()),
-            Some("PostToolUseFailure") => Event::PostToolUseFailure {
-                error: self.error.clone(),
-                is_interrupt: self.is_interrupt,
-                call: self.into_call(),
-            },
+            Some("PostToolUseFailure") => Event::PostToolUseFailure(self.into_call()),
             Some("PostToolBatch") => Event::PostToolBatch(self.tool_calls),
             Some("Stop") => Event::Stop(self.into_stop()),
             Some("SubagentStop") => Event::SubagentStop(self.into_stop()),
@@ -353,12 +309,8 @@ impl Payload {
                 error_details: self.error_details,
                 last_assistant_message: self.last_assistant_message,
             }),
-            Some("PreCompact") => {
-                Event::PreCompact { trigger: self.trigger, custom_instructions: self.custom_instructions }
-            }
-            Some("PostCompact") => {
-                Event::PostCompact { trigger: self.trigger, compact_summary: self.compact_summary }
-            }
+            Some("PreCompact") => Event::PreCompact,
+            Some("PostCompact") => Event::PostCompact,
             other => Event::Other(other.unwrap_or_default().to_owned()),
         }
     }
@@ -379,18 +331,6 @@ impl Payload {
             background_tasks: self.background_tasks,
             session_crons: self.session_crons.len(),
             agent_transcript_path: self.agent_transcript_path,
-        }
-    }
-}
-
-impl Source {
-    fn named(word: Option<&str>) -> Source {
-        match word {
-            Some("resume") => Source::Resume,
-            Some("fork") => Source::Fork,
-            Some("clear") => Source::Clear,
-            Some("compact") => Source::Compact,
-            _ => Source::Startup,
         }
     }
 }

@@ -50,16 +50,9 @@ pub use reply::Reply;
 use std::borrow::Cow;
 
 /// Why a document could not be read at all.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("not one JSON object: {0}")]
 pub struct Malformed(serde_json::Error);
-
-impl std::fmt::Display for Malformed {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "not one JSON object: {}", self.0)
-    }
-}
-
-impl std::error::Error for Malformed {}
 
 /// Parses one JSON object, with invalid UTF-8 replaced rather than refused and a byte order mark passed over.
 fn parse<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, Malformed> {

@@ -36,9 +36,6 @@ pub struct RunResult {
     /// Cost of the session in US dollars, as reported by the client.
     #[serde(deserialize_with = "lenient::field")]
     pub total_cost_usd: Option<f64>,
-    /// Model responses.
-    #[serde(deserialize_with = "lenient::count")]
-    pub num_turns: Option<u64>,
     /// Figures by model id (with the `[1m]` suffix), since the session's beginning: a later result of the same
     /// session counts the earlier ones in.
     #[serde(rename = "modelUsage", deserialize_with = "lenient::map")]
@@ -58,9 +55,6 @@ pub struct ModelUsage {
     /// Its window in tokens.
     #[serde(deserialize_with = "lenient::count")]
     pub context_window: Option<u64>,
-    /// Its longest answer in tokens.
-    #[serde(deserialize_with = "lenient::count")]
-    pub max_output_tokens: Option<u64>,
     /// Tokens it read for the first time.
     #[serde(deserialize_with = "lenient::count")]
     pub input_tokens: Option<u64>,

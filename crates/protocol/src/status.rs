@@ -147,9 +147,6 @@ pub struct ContextWindow {
     /// cache of all responses together.
     #[serde(deserialize_with = "lenient::count")]
     pub total_input_tokens: Option<u64>,
-    /// Output of the last response; before 2.1.132 of all responses together.
-    #[serde(deserialize_with = "lenient::count")]
-    pub total_output_tokens: Option<u64>,
     /// Usage of the last response; none before the first.
     #[serde(deserialize_with = "lenient::field")]
     pub current_usage: Option<crate::transcript::Usage>,
@@ -234,7 +231,6 @@ struct ExactCost {
 struct ExactWindow {
     context_window_size: Option<u64>,
     total_input_tokens: Option<u64>,
-    total_output_tokens: Option<u64>,
     current_usage: Option<crate::transcript::ExactUsage>,
     used_percentage: Option<f64>,
 }
@@ -256,7 +252,6 @@ impl From<Exact<'_>> for StatusPayload {
             context_window: ContextWindow {
                 context_window_size: window.context_window_size,
                 total_input_tokens: window.total_input_tokens,
-                total_output_tokens: window.total_output_tokens,
                 current_usage: window.current_usage.map(crate::transcript::Usage::from),
                 used_percentage: window.used_percentage,
             },

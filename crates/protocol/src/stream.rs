@@ -1,7 +1,7 @@
 //! The lines of `claude -p --output-format stream-json --verbose`.
 
 use crate::lenient;
-use crate::rate_limit::{RateLimit, RateLimitInfo};
+use crate::rate_limit::RateLimit;
 use crate::result::RunResult;
 use crate::transcript::Message;
 use serde::Deserialize;
@@ -11,14 +11,10 @@ use serde::Deserialize;
 pub enum StreamLine {
     /// The session has begun.
     Init {
-        /// The session.
-        session_id: Option<String>,
         /// The model with its `[1m]` suffix.
         model: Option<String>,
         /// The client's version.
         version: Option<String>,
-        /// What tools may do without being asked.
-        permission_mode: Option<String>,
     },
     /// A message of the model (one line a block).
     Assistant {
@@ -36,12 +32,8 @@ pub enum StreamLine {
     },
     /// The client tries again after an error of the API.
     ApiRetry {
-        /// Which try.
-        attempt: Option<u64>,
         /// The HTTP status.
         error_status: Option<u64>,
-        /// The pause before it in milliseconds.
-        retry_delay_ms: Option<u64>,
     },
     /// How much of the plan's quota is used; only with a subscription.
     RateLimit(Box<RateLimit>),
@@ -61,25 +53,17 @@ struct Fields {
     #[serde(deserialize_with = "lenient::text")]
     subtype: Option<String>,
     #[serde(deserialize_with = "lenient::text")]
-    session_id: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
     model: Option<String>,
     #[serde(deserialize_with = "lenient::text")]
     claude_code_version: Option<String>,
-    #[serde(rename = "permissionMode", deserialize_with = "lenient::text")]
-    permission_mode: Option<String>,
     #[serde(deserialize_with = "lenient::field")]
     message: Message,
     #[serde(deserialize_with = "lenient::text")]
     parent_tool_use_id: Option<String>,
     #[serde(deserialize_with = "lenient::count")]
-    attempt: Option<u64>,
-    #[serde(deserialize_with = "lenient::count")]
     error_status: Option<u64>,
-    #[serde(deserialize_with = "lenient::count")]
-    retry_delay_ms: Option<u64>,
     #[serde(deserialize_with = "lenient::field")]
-    rate_limit_info: RateLimitInfo,
+    rate_limit_info: RateLimit,
 }
 
 impl StreamLine {
@@ -88,21 +72,14 @@ impl StreamLine {
         let Ok(fields) = crate::parse::<Fields>(bytes) else { return StreamLine::Other };
         let in_subagent = fields.parent_tool_use_id.is_some();
         match (fields.kind.as_deref(), fields.subtype.as_deref()) {
-            (Some("system"), Some("init")) => StreamLine::Init {
-                session_id: fields.session_id,
-                model: fields.model,
-                version: fields.claude_code_version,
-                permission_mode: fields.permission_mode,
-            },
-            (Some("system"), Some("api_retry")) => StreamLine::ApiRetry {
-                attempt: fields.attempt,
-                error_status: fields.error_status,
-                retry_delay_ms: fields.retry_delay_ms,
-            },
+            (Some("system"), Some("init")) => {
+                StreamLine::Init { model: fields.model, version: fields.claude_code_version }
+            }
+            (Some("system"), Some("api_retry")) => StreamLine::ApiRetry { error_status: fields.error_status },
             (Some("system"), Some("compact_boundary")) => StreamLine::CompactBoundary,
             (Some("assistant"), _) => StreamLine::Assistant { message: fields.message, in_subagent },
             (Some("user"), _) => StreamLine::User { message: fields.message, in_subagent },
-            (Some("rate_limit_event"), _) => StreamLine::RateLimit(Box::new(fields.rate_limit_info.into())),
+            (Some("rate_limit_event"), _) => StreamLine::RateLimit(Box::new(fields.rate_limit_info)),
             (Some("result"), _) => RunResult::parse(bytes)
                 .map_or(StreamLine::Other, |result| StreamLine::Result(Box::new(result))),
             _ => StreamLine::Other,

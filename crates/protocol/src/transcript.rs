@@ -24,9 +24,6 @@ pub struct Line {
     /// The client's word for that error, as its StopFailure has it.
     #[serde(deserialize_with = "lenient::text")]
     pub error: Option<String>,
-    /// True for the summary that replaces a compacted conversation.
-    #[serde(deserialize_with = "lenient::field")]
-    pub is_compact_summary: bool,
     /// The model that was asked for, with the `[1m]` suffix that `message.model` loses.
     #[serde(deserialize_with = "lenient::text")]
     pub requested_model: Option<String>,
@@ -216,9 +213,6 @@ pub struct Hunk {
     /// First line.
     #[serde(deserialize_with = "lenient::count")]
     pub new_start: Option<u64>,
-    /// How many lines.
-    #[serde(deserialize_with = "lenient::count")]
-    pub new_lines: Option<u64>,
 }
 
 impl Line {

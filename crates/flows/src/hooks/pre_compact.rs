@@ -28,8 +28,8 @@ pub fn pre_compact(input: &[u8]) -> HookResponse {
     }
     call.find_project_of_session();
     let answered = match call.event() {
-        Event::PreCompact { .. } => before(&call),
-        Event::PostCompact { .. } => forget(&call).map(|()| None),
+        Event::PreCompact => before(&call),
+        Event::PostCompact => forget(&call).map(|()| None),
         _ => Ok(None),
     };
     match answered {

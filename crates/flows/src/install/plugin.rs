@@ -94,8 +94,8 @@ fn program_of_both(event: &Event) -> Option<&'static str> {
         | Event::PostToolUse(_)
         | Event::PostToolUseFailure { .. }
         | Event::StopFailure(_)
-        | Event::PreCompact { .. }
-        | Event::PostCompact { .. }
+        | Event::PreCompact
+        | Event::PostCompact
         | Event::Other(_) => None,
     }
 }

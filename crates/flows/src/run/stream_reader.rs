@@ -279,12 +279,12 @@ impl Awake {
 }
 
 fn quota(limit: &RateLimit) -> Quota {
-    let window = |window: &Option<plimsoll_protocol::rate_limit::QuotaWindow>| {
-        let window = window.as_ref()?;
+    let window = |window: Option<plimsoll_protocol::rate_limit::QuotaWindow>| {
+        let window = window?;
         let resets_at = window.resets_at.and_then(clock::at).map(clock::stamp);
         Some(QuotaWindow { percent: window.utilization? * 100.0, resets_at })
     };
-    Quota { five_hour: window(&limit.five_hour), seven_day: window(&limit.seven_day) }
+    Quota { five_hour: window(limit.five_hour()), seven_day: window(limit.seven_day()) }
 }
 
 fn tools(message: &Message) -> Vec<Progress<'static>> {

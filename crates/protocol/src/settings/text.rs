@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 use std::ops::Range;
 
 /// A place in a settings text that stops us, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {why}")]
 pub struct Unreadable {
     /// From 1.
     pub line: usize,
@@ -18,14 +19,6 @@ pub struct Unreadable {
     /// What is wrong there.
     pub why: String,
 }
-
-impl std::fmt::Display for Unreadable {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "line {}, column {}: {}", self.line, self.column, self.why)
-    }
-}
-
-impl std::error::Error for Unreadable {}
 
 impl Unreadable {
     /// What is wrong at a byte of the text.

@@ -66,8 +66,9 @@ fn half_an_emoji_is_forgiven_in_tool_calls_errors_and_transcripts() {
     assert!(call.tool_input.command.as_deref().is_some_and(|command| command.starts_with("echo ")));
     assert!(call.visible().bytes > 1);
 
-    let result = RunResult::parse(br#"{"errors":["cut \ud83d","whole"],"num_turns":2}"#).expect("a result");
-    assert_eq!((result.errors.len(), result.num_turns), (2, Some(2)));
+    let result =
+        RunResult::parse(br#"{"errors":["cut \ud83d","whole"],"api_error_status":2}"#).expect("a result");
+    assert_eq!((result.errors.len(), result.api_error_status), (2, Some(2)));
 
     let line = br#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"\ud83d"},{"type":"text","text":"b"}]}}"#;
     let texts: Vec<_> =
@@ -169,7 +170,7 @@ fn deep_nesting_neither_crashes_nor_loses_the_good_fields() {
                 "tool_response",
                 "tool_calls",
                 "background_tasks",
-                "is_interrupt",
+                "stop_hook_active",
             ] {
                 let text =
                     format!(r#"{{"session_id":"s","hook_event_name":"PostToolUse","{field}":{nest}}}"#);
@@ -193,11 +194,8 @@ fn deep_nesting_neither_crashes_nor_loses_the_good_fields() {
 #[test]
 fn counts_are_whole_and_never_negative() {
     let tokens = |value: &str| {
-        let text = format!(r#"{{"hook_event_name":"SessionStart","context_tokens":{value}}}"#);
-        let Event::SessionStart(start) = Hook::parse(text.as_bytes()).expect("a payload").event else {
-            panic!("a start")
-        };
-        start.context_tokens
+        let text = format!(r#"{{"api_error_status":{value}}}"#);
+        RunResult::parse(text.as_bytes()).expect("a result").api_error_status
     };
     assert_eq!(tokens("12"), Some(12));
     assert_eq!(tokens("12.5"), Some(13));

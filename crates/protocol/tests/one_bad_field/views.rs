@@ -27,8 +27,8 @@ pub(crate) fn hook(hook: &Hook) -> View {
     leaves!(view, "", "session_id" => session_id, "transcript_path" => transcript_path, "cwd" => cwd,
         "agent_id" => agent_id, "agent_type" => agent_type, "hook_event_name" => event.name());
     match event {
-        Event::SessionStart(SessionStart { source, model, context_tokens }) => {
-            leaves!(view, "", "source" => source, "model" => model, "context_tokens" => context_tokens);
+        Event::SessionStart(SessionStart { source, model }) => {
+            leaves!(view, "", "source" => source, "model" => model);
         }
         Event::SessionEnd { reason } => leaves!(view, "", "reason" => reason),
         Event::UserPromptSubmit { prompt } => leaves!(view, "", "prompt" => prompt),
@@ -36,11 +36,7 @@ pub(crate) fn hook(hook: &Hook) -> View {
             let input = tool_input.as_ref().map(|raw| raw.get());
             leaves!(view, "", "tool_name" => tool_name, "tool_use_id" => tool_use_id, "tool_input" => input);
         }
-        Event::PostToolUse(one) => call(&mut view, "", one),
-        Event::PostToolUseFailure { call: one, error, is_interrupt } => {
-            call(&mut view, "", one);
-            leaves!(view, "", "error" => error, "is_interrupt" => is_interrupt);
-        }
+        Event::PostToolUse(one) | Event::PostToolUseFailure(one) => call(&mut view, "", one),
         Event::PostToolBatch(calls) => {
             for (number, one) in calls.iter().enumerate() {
                 call(&mut view, &format!("/tool_calls/{number}"), one);
@@ -51,13 +47,7 @@ pub(crate) fn hook(hook: &Hook) -> View {
             leaves!(view, "", "error" => error, "error_details" => error_details,
                 "last_assistant_message" => last_assistant_message);
         }
-        Event::PreCompact { trigger, custom_instructions } => {
-            leaves!(view, "", "trigger" => trigger, "custom_instructions" => custom_instructions);
-        }
-        Event::PostCompact { trigger, compact_summary } => {
-            leaves!(view, "", "trigger" => trigger, "compact_summary" => compact_summary);
-        }
-        Event::SubagentStart | Event::Other(_) => {}
+        Event::PreCompact | Event::PostCompact | Event::SubagentStart | Event::Other(_) => {}
     }
     view
 }
@@ -72,9 +62,8 @@ fn stop(view: &mut View, stop: &Stop) {
     } = stop;
     leaves!(view, "", "stop_hook_active" => stop_hook_active, "last_assistant_message" => last_assistant_message,
         "session_crons" => session_crons, "agent_transcript_path" => agent_transcript_path);
-    for (number, BackgroundTask { id, kind, status, description }) in background_tasks.iter().enumerate() {
-        leaves!(view, format!("/background_tasks/{number}"), "id" => id, "type" => kind, "status" => status,
-            "description" => description);
+    for (number, BackgroundTask { status }) in background_tasks.iter().enumerate() {
+        leaves!(view, format!("/background_tasks/{number}"), "status" => status);
     }
 }
 
@@ -105,13 +94,8 @@ pub(crate) fn status(status: &StatusPayload) -> View {
     let Model { id, display_name } = model;
     let Workspace { current_dir, project_dir } = workspace;
     let Cost { total_cost_usd, total_duration_ms, total_lines_added, total_lines_removed } = cost;
-    let ContextWindow {
-        context_window_size,
-        total_input_tokens,
-        total_output_tokens,
-        current_usage,
-        used_percentage,
-    } = context_window;
+    let ContextWindow { context_window_size, total_input_tokens, current_usage, used_percentage } =
+        context_window;
     let mut view = View::new();
     leaves!(view, "", "session_id" => session_id, "transcript_path" => transcript_path, "cwd" => cwd,
         "version" => version, "model/id" => id, "model/display_name" => display_name,
@@ -126,7 +110,7 @@ pub(crate) fn status(status: &StatusPayload) -> View {
             "resets_at" => resets_at);
     }
     leaves!(view, "/context_window", "context_window_size" => context_window_size,
-        "total_input_tokens" => total_input_tokens, "total_output_tokens" => total_output_tokens,
+        "total_input_tokens" => total_input_tokens,
         "used_percentage" => used_percentage);
     usage(&mut view, "/context_window/current_usage", current_usage.as_ref());
     view
@@ -153,7 +137,6 @@ pub(crate) fn result(result: &RunResult) -> View {
         result: text,
         session_id,
         total_cost_usd,
-        num_turns,
         model_usage,
         permission_denials,
         errors,
@@ -161,12 +144,11 @@ pub(crate) fn result(result: &RunResult) -> View {
     let mut view = View::new();
     leaves!(view, "", "type" => kind, "subtype" => subtype, "is_error" => is_error,
         "terminal_reason" => terminal_reason, "api_error_status" => api_error_status, "api_error" => api_error, "result" => text,
-        "session_id" => session_id, "total_cost_usd" => total_cost_usd, "num_turns" => num_turns,
+        "session_id" => session_id, "total_cost_usd" => total_cost_usd,
         "permission_denials" => permission_denials, "errors" => errors);
     for (model, figures) in model_usage {
         let ModelUsage {
             context_window,
-            max_output_tokens,
             input_tokens,
             output_tokens,
             cache_read_input_tokens,
@@ -175,7 +157,7 @@ pub(crate) fn result(result: &RunResult) -> View {
             web_search_requests,
         } = figures;
         leaves!(view, format!("/modelUsage/{model}"), "contextWindow" => context_window,
-            "maxOutputTokens" => max_output_tokens, "inputTokens" => input_tokens,
+            "inputTokens" => input_tokens,
             "outputTokens" => output_tokens, "cacheReadInputTokens" => cache_read_input_tokens,
             "cacheCreationInputTokens" => cache_creation_input_tokens,
             "cacheCreationEphemeral1hInputTokens" => cache_creation_1h, "webSearchRequests" => web_search_requests);
@@ -185,11 +167,11 @@ pub(crate) fn result(result: &RunResult) -> View {
 
 /// By the pointers within `rate_limit_info`.
 pub(crate) fn rate_limit(limit: &RateLimit) -> View {
-    let RateLimit { status, kind, resets_at, is_using_overage, five_hour, seven_day } = limit;
+    let RateLimit { status, kind, resets_at, is_using_overage, .. } = limit;
     let mut view = View::new();
     leaves!(view, "", "status" => status, "rateLimitType" => kind, "resetsAt" => resets_at,
         "isUsingOverage" => is_using_overage);
-    for (name, window) in [("five_hour", five_hour), ("seven_day", seven_day)] {
+    for (name, window) in [("five_hour", limit.five_hour()), ("seven_day", limit.seven_day())] {
         let Some(QuotaWindow { utilization, resets_at }) = window else { continue };
         leaves!(view, format!("/unifiedWindows/{name}"), "utilization" => utilization, "resetsAt" => resets_at);
     }
@@ -203,7 +185,6 @@ pub(crate) fn line(line: &Line) -> View {
         is_sidechain,
         is_api_error_message,
         error,
-        is_compact_summary,
         requested_model,
         timestamp,
         version,
@@ -216,7 +197,7 @@ pub(crate) fn line(line: &Line) -> View {
     let CompactMetadata { pre_tokens, post_tokens } = compact_metadata;
     let mut view = View::new();
     leaves!(view, "", "type" => kind, "subtype" => subtype, "isSidechain" => is_sidechain,
-        "isApiErrorMessage" => is_api_error_message, "error" => error, "isCompactSummary" => is_compact_summary,
+        "isApiErrorMessage" => is_api_error_message, "error" => error,
         "requestedModel" => requested_model, "timestamp" => timestamp, "version" => version, "cwd" => cwd,
         "toolUseResult" => tool_use_result.as_ref().map(|raw| raw.get()),
         "message/id" => id, "message/model" => model,
