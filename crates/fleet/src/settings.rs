@@ -12,7 +12,7 @@ pub(crate) use connection_string::parse as of_connection_string;
 
 use libpq::{HONORED, IGNORED, REFUSED};
 use postgres::Config;
-use postgres::config::{ChannelBinding, Host};
+use postgres::config::{ChannelBinding, Host, TargetSessionAttrs};
 use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::fmt;
@@ -280,6 +280,11 @@ fn client_config(parameters: &Parameters, ssl: SslMode, here: &Here) -> Result<C
     // The library's reason names the parameter without its value.
     let reason = |error: postgres::Error| error.source().map_or_else(String::new, ToString::to_string);
     let mut config: Config = text.parse().map_err(|error| SettingsError::Value(reason(error)))?;
+    if config.get_target_session_attrs() == TargetSessionAttrs::ReadOnly {
+        return Err(SettingsError::Value(
+            "a board is written to, `target_session_attrs` excludes that".to_owned(),
+        ));
+    }
     if config.get_hosts().is_empty() {
         config.host_path(&here.socket_folder);
     }

@@ -1,5 +1,4 @@
 use super::*;
-use postgres::config::TargetSessionAttrs;
 
 fn found(text: &str) -> Result<Settings, SettingsError> {
     settings(&of_connection_string(text)?, here())
@@ -64,6 +63,7 @@ fn what_cannot_be_obeyed_is_refused_without_a_word_of_what_may_be_a_password() {
         ("host=db sslmode=require sslrootcert=system", "sslrootcert=system needs"),
         ("host=db connect_timeout=hunter2", "invalid value for option `connect_timeout`"),
         ("host=db target_session_attrs=standby", "invalid value for option `target_session_attrs`"),
+        ("host=db target_session_attrs=read-only", "a board is written to"),
         ("host=db channel_binding=hunter2", "invalid value for option `channel_binding`"),
     ] {
         let error = found(text).expect_err(text).to_string();
