@@ -10,8 +10,6 @@
 //!
 //! Everything here changes the board that it is given, under the lock or in the transaction of whoever keeps it.
 
-#[cfg(test)]
-mod interleavings;
 pub mod queue;
 
 use plimsoll_domain::board::{Aside, Board, BoardItem, Lease, Moment, Stage};

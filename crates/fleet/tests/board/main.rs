@@ -17,12 +17,6 @@ mod scale;
 mod together;
 mod views;
 
-// What the suite below uses: in its own crate this is what stands above it.
-use plimsoll_domain::board::{Aside, Board, BoardItem, Moment, Stage};
-use plimsoll_domain::item_area::overlap;
-use plimsoll_policy::plan;
-use plimsoll_policy::workers::*;
-
 /// The suite of `policy::workers`: the same file, so that both boards are held to the same.
-#[path = "../../../policy/src/workers/interleavings.rs"]
+#[path = "../../../policy/tests/interleavings.rs"]
 mod interleavings;

@@ -3,8 +3,12 @@
 //! One suite for both boards: here for the board in memory, which the local run keeps; the tests of `plimsoll-fleet` take this file
 //! for the one in PostgreSQL.
 
-use super::*;
-use crate::plan::Item;
+#![expect(clippy::expect_used, clippy::panic, reason = "the model of a test fails the test")]
+
+use plimsoll_domain::board::{Aside, Board, BoardItem, Moment, Stage};
+use plimsoll_domain::item_area::overlap;
+use plimsoll_policy::plan::Item;
+use plimsoll_policy::workers::*;
 
 /// A board, wherever it is kept. The moment is the one clock of the board.
 pub(crate) trait Kept {
