@@ -6,11 +6,9 @@ use crate::lock::{self, Lock};
 use crate::{Durability, Project, StoreError, disk, ledger, sessions, unreadable};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::record::RunGlance;
-use plimsoll_domain::state::item_in_hand;
 use plimsoll_domain::text::clip;
-use plimsoll_domain::{RunId, RunState, Status, Timestamp, authority};
+use plimsoll_domain::{RunId, RunState, authority};
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -105,39 +103,8 @@ pub fn update_foreign(
     Ok(true)
 }
 
-/// As much of a state as the status line shows.
-#[derive(Debug, serde::Deserialize)]
-struct Glance {
-    status: Status,
-    iteration: u32,
-    max_iterations: u32,
-    todo_items: Vec<String>,
-    #[serde(default)]
-    set_aside: Vec<String>,
-    #[serde(default)]
-    parked: Vec<GlancedQuestion>,
-    completed_items: Vec<serde::de::IgnoredAny>,
-    #[serde(default)]
-    paused_until: Option<Timestamp>,
-    #[serde(default)]
-    context_checkpoint: GlancedCheckpoint,
-}
-
-#[derive(Debug, Default, serde::Deserialize)]
-#[serde(default)]
-struct GlancedQuestion {
-    item: String,
-}
-
-#[derive(Debug, Default, serde::Deserialize)]
-#[serde(default)]
-struct GlancedCheckpoint {
-    active: bool,
-    percent_at_checkpoint: Option<u64>,
-}
-
-/// A quick look at the state; none if there is none, or it is not as we write it. What was seen before is seen again while
-/// nobody has written the file: it is not read then.
+/// What the status line shows of the state; none if there is none. What was seen before is seen again while nobody has written the
+/// file: it is not read then.
 pub fn glance(project: &Project, known: Option<&RunGlance>) -> Option<RunGlance> {
     /// No line shows more of an item.
     const ITEM: usize = 300;
@@ -146,21 +113,22 @@ pub fn glance(project: &Project, known: Option<&RunGlance>) -> Option<RunGlance>
     if let Some(known) = known.filter(|known| known.file == file) {
         return Some(known.clone());
     }
-    let seen: Glance = sessions::load_parsed(project.state())?;
-    let parked: BTreeSet<&str> = seen.parked.iter().map(|parked| parked.item.as_str()).collect();
-    let free = seen.todo_items.iter().filter(|item| !parked.contains(item.as_str()));
-    let item = item_in_hand(free, &seen.set_aside).map(|item| clip(item, ITEM));
-    let GlancedCheckpoint { active, percent_at_checkpoint } = seen.context_checkpoint;
+    let state = parse(project.state(), RunState::from_text_without_history).ok()??.state;
+    // Every field has a default, so any object is read as a state. A run's state has this one.
+    if state.options.max_iterations == 0 {
+        return None;
+    }
+    let checkpoint = &state.context_checkpoint;
     Some(RunGlance {
         file,
-        status: seen.status,
-        iteration: seen.iteration,
-        max_iterations: seen.max_iterations,
-        open: seen.todo_items.len(),
-        done: seen.completed_items.len(),
-        item,
-        paused_until: seen.paused_until,
-        checkpoint: percent_at_checkpoint.filter(|_| active),
+        status: state.lifecycle.status(),
+        iteration: state.iteration,
+        max_iterations: state.options.max_iterations,
+        open: state.items.todo_items.len(),
+        done: state.items.completed_items.len(),
+        item: state.item_in_hand().map(|item| clip(item, ITEM)),
+        paused_until: state.lifecycle.paused_until().cloned(),
+        checkpoint: checkpoint.percent_at_checkpoint.filter(|_| checkpoint.active),
     })
 }
 
