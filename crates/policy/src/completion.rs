@@ -80,7 +80,7 @@ fn near_miss(state: &RunState, message: &str) -> Option<NearMiss> {
     promise::near_miss(message, &state.options.completion_promise, &state.nonce)
 }
 
-/// What was wrong with a line that was meant as the promise, and what it must be.
+/// The line that was meant as the promise, and what it must be.
 fn miss_words(state: &RunState, miss: &NearMiss) -> String {
     let line = if miss.is_blocked {
         promise::blocked_line(&state.nonce, "REASON")
@@ -92,8 +92,7 @@ fn miss_words(state: &RunState, miss: &NearMiss) -> String {
         format!("; the task text names `{rival}`, but this line counts, whatever another text says")
     });
     format!(
-        "the promise line did not count: {} (it was \"{}\"); the last line of the last message must be exactly `{line}`, as plain text{rival}",
-        miss.flaws.join(", "),
+        "the promise line did not count (it was \"{}\"): the last line of the last message must be exactly `{line}`, as plain text{rival}",
         miss.given
     )
 }

@@ -159,7 +159,7 @@ fn only_the_exact_last_line_of_the_last_message_is_a_promise() {
             ),
             _ => {
                 let is_near_miss =
-                    verdict.starts_with("RALPH_CONTINUE|refused|the promise line did not count: ");
+                    verdict.starts_with("RALPH_CONTINUE|refused|the promise line did not count (");
                 assert!(is_near_miss && verdict.ends_with(open), "{verdict}");
             }
         }

@@ -47,7 +47,7 @@ fn a_near_miss_is_refused_and_the_next_prompt_says_what_the_line_must_be() {
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let verdicts = markers(&journal(&world));
-    let beginning = "RALPH_CONTINUE|refused|the promise line did not count: it was in bold or italics (it was \"**<promise>COMPLETE ";
+    let beginning = "RALPH_CONTINUE|refused|the promise line did not count (it was \"**<promise>COMPLETE ";
     assert!(verdicts[0].starts_with(beginning), "{verdicts:?}");
     assert_eq!(verdicts[1], "RALPH_STOP|completed|1 item", "{verdicts:?}");
     let nonce = world.json(".claude/ralph-state.json")["nonce"].as_str().expect("a nonce").to_owned();
@@ -55,7 +55,7 @@ fn a_near_miss_is_refused_and_the_next_prompt_says_what_the_line_must_be() {
     let must = format!(
         "the last line of the last message must be exactly `<promise>COMPLETE {nonce}</promise>`, as plain text"
     );
-    assert!(refusal.contains("it was in bold or italics") && refusal.contains(&must), "{refusal}");
+    assert!(refusal.contains("it was \"**<promise>") && refusal.contains(&must), "{refusal}");
 }
 
 #[test]
@@ -74,11 +74,12 @@ fn a_near_miss_while_items_are_open_or_a_check_fails_lists_those_reasons_too() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let second = refusal_in(&model, 2);
     assert!(
-        second.contains("it was in bold") && second.contains("1 item is open in fix_plan.md: \"Item four\""),
+        second.contains("it was \"**<promise>")
+            && second.contains("1 item is open in fix_plan.md: \"Item four\""),
         "{second}"
     );
     let third = refusal_in(&model, 3);
-    assert!(third.contains("it was in bold") && third.contains("the widget is missing"), "{third}");
+    assert!(third.contains("it was \"**<promise>") && third.contains("the widget is missing"), "{third}");
     assert_eq!(markers(&journal(&world))[2], "RALPH_STOP|completed|2 items, 1 verify command passed");
 }
 
@@ -100,12 +101,9 @@ fn a_promise_of_the_users_own_prompt_is_named_from_the_first_session_on() {
     let first = first_request_of(&model, 1);
     assert!(first.contains(named), "{first}");
     let refusal = refusal_in(&model, 2);
-    for part in [
-        "the code of this run, `",
-        "the task text names `<promise>COMPLETE</promise>`, but this line counts, whatever another text says",
-    ] {
-        assert!(refusal.contains(part), "{part} in\n{refusal}");
-    }
+    let part =
+        "the task text names `<promise>COMPLETE</promise>`, but this line counts, whatever another text says";
+    assert!(refusal.contains(part), "{refusal}");
     assert_eq!(markers(&journal(&world))[1], "RALPH_STOP|completed|1 item");
     assert!(world.read("PROMPT.md").ends_with(OWN), "the user's own text stays as it is");
 }

@@ -9,8 +9,6 @@ use crate::text::{clip, one_line, one_line_of_code};
 pub struct NearMiss {
     /// The line as it was given, shortened.
     pub given: String,
-    /// What is wrong with it, in words.
-    pub flaws: Vec<String>,
     /// True if it was meant to say that the agent cannot continue.
     pub is_blocked: bool,
 }
@@ -53,7 +51,6 @@ pub fn rival(task: &str, word: &PromiseWord, code: &PromiseCode) -> Option<Strin
 struct Line {
     text: String,
     is_fenced: bool,
-    is_spread: bool,
 }
 
 fn lines_of(message: &str) -> Vec<Line> {
@@ -63,7 +60,7 @@ fn lines_of(message: &str) -> Vec<Line> {
         if ["```", "~~~"].iter().any(|mark| text.trim_start().starts_with(mark)) {
             is_fenced = !is_fenced;
         } else {
-            lines.push(Line { text: text.to_owned(), is_fenced, is_spread: false });
+            lines.push(Line { text: text.to_owned(), is_fenced });
         }
     }
     join_spread(lines)
@@ -81,7 +78,7 @@ fn join_spread(lines: Vec<Line>) -> Vec<Line> {
             Some(place) if closes => {
                 let parts: Vec<String> = joined.drain(from + place..).map(|above| above.text).collect();
                 let text = format!("{} {}", parts.join(" "), line.text);
-                joined.push(Line { text, is_spread: true, ..line });
+                joined.push(Line { text, ..line });
             }
             _ => joined.push(line),
         }
@@ -99,8 +96,6 @@ struct Parts<'a> {
     before: &'a str,
     inner: &'a str,
     after: &'a str,
-    is_tagged: bool,
-    is_closed: bool,
 }
 
 fn attempt(line: &Line, is_last: bool, word: &str, code: &str) -> Option<NearMiss> {
@@ -116,14 +111,9 @@ fn attempt(line: &Line, is_last: bool, word: &str, code: &str) -> Option<NearMis
     if !is_meant {
         return None;
     }
-    let (of_words, is_blocked) = flaws_of_words(&parts, word, code);
-    let mut flaws: Vec<String> =
-        flaws_of_form(line, &parts, is_last).into_iter().map(str::to_owned).collect();
-    flaws.extend(of_words);
-    if flaws.is_empty() {
-        flaws.push("it did not match exactly, character for character".to_owned());
-    }
-    Some(NearMiss { given: clip(&one_line(&line.text), QUOTED), flaws, is_blocked })
+    let is_blocked =
+        parts.inner.split_whitespace().next().is_some_and(|first| first.eq_ignore_ascii_case(BLOCKED));
+    Some(NearMiss { given: clip(&one_line(&line.text), QUOTED), is_blocked })
 }
 
 fn tagged(text: &str) -> Option<Parts<'_>> {
@@ -131,13 +121,10 @@ fn tagged(text: &str) -> Option<Parts<'_>> {
     let begin = lower.rfind(OPEN)?;
     let (before, rest) = (&text[..begin], &text[begin + OPEN.len()..]);
     match lower[begin + OPEN.len()..].find(CLOSE) {
-        Some(end) => {
-            let after = &rest[end + CLOSE.len()..];
-            Some(Parts { before, inner: &rest[..end], after, is_tagged: true, is_closed: true })
-        }
+        Some(end) => Some(Parts { before, inner: &rest[..end], after: &rest[end + CLOSE.len()..] }),
         // In a sentence it is only the tag that is named.
         None if bare(before).is_empty() && !bare(rest).is_empty() && !before.contains('`') => {
-            Some(Parts { before, inner: rest, after: "", is_tagged: true, is_closed: false })
+            Some(Parts { before, inner: rest, after: "" })
         }
         None => None,
     }
@@ -157,60 +144,11 @@ fn untagged<'a>(text: &'a str, is_last: bool, word: &str, code: &str) -> Option<
         before: &text[..begin],
         inner,
         after: &text[begin + inner.len()..],
-        is_tagged: false,
-        is_closed: true,
     })
 }
 
 fn bare(text: &str) -> &str {
     text.trim_matches(|letter: char| letter.is_whitespace() || DECORATION.contains(letter))
-}
-
-fn flaws_of_form(line: &Line, parts: &Parts<'_>, is_last: bool) -> Vec<&'static str> {
-    let around = |letters: &[char]| parts.before.contains(letters) || parts.after.contains(letters);
-    let is_indented = !parts.before.is_empty() && parts.before.trim().is_empty();
-    let before = parts.before.trim_start_matches(['*', '_', '`', '>', ' ', '\t']);
-    let after = parts.after.trim_start_matches(['*', '_', '`']);
-    [
-        (line.is_fenced, "it was in a code fence"),
-        (around(&['`']), "it was in backticks"),
-        (around(&['*', '_']), "it was in bold or italics"),
-        (parts.before.contains('>'), "it was quoted with `>`"),
-        (is_indented, "it was indented"),
-        (!before.trim().is_empty(), "there was text before it on its line"),
-        (!after.trim().is_empty(), "there was text after it on its line"),
-        (line.is_spread, "it was split over several lines"),
-        (!is_last, "more text followed it"),
-        (!parts.is_tagged, "the tags `<promise>` and `</promise>` were missing"),
-        (!parts.is_closed, "the tag `</promise>` was missing"),
-    ]
-    .into_iter()
-    .filter_map(|(is_so, words)| is_so.then_some(words))
-    .collect()
-}
-
-/// What is wrong with the words themselves, and whether they were meant to say BLOCKED.
-fn flaws_of_words(parts: &Parts<'_>, word: &str, code: &str) -> (Vec<String>, bool) {
-    let inner_words: Vec<&str> = parts.inner.split_whitespace().collect();
-    let first = inner_words.first().copied().unwrap_or_default();
-    let is_blocked = first.eq_ignore_ascii_case(BLOCKED);
-    let wanted = if is_blocked { BLOCKED } else { word };
-    let mut flaws = Vec::new();
-    if first.is_empty() || first == code {
-        flaws.push(format!("the word `{wanted}` was missing"));
-    } else if first != wanted {
-        flaws.push(format!("it said `{}` and not `{wanted}`", one_line_of_code(first, 40)));
-    }
-    match inner_words.get(1) {
-        _ if first == code => {}
-        None => flaws.push(format!("the code of this run, `{code}`, was missing")),
-        Some(given) if *given == code => {}
-        Some(_) => flaws.push(format!("the code of this run is `{code}`, but the line gave another")),
-    }
-    if !is_blocked && inner_words.len() > 2 {
-        flaws.push("it contained more than these two words".to_owned());
-    }
-    (flaws, is_blocked)
 }
 
 #[cfg(test)]
@@ -225,49 +163,38 @@ mod tests {
         "7f3a".parse().unwrap()
     }
 
-    fn flaws(message: &str) -> Vec<String> {
-        near_miss(message, &word(), &code()).map(|miss| miss.flaws).unwrap_or_default()
-    }
-
     #[test]
-    fn a_near_miss_is_found_and_says_what_is_wrong_with_the_line() {
+    fn a_near_miss_is_found_and_not_believed() {
         const EXACT: &str = "<promise>COMPLETE 7f3a</promise>";
-        let missing = "the code of this run, `7f3a`, was missing";
-        for (message, expected) in [
-            ("**<promise>COMPLETE 7f3a</promise>**", vec!["it was in bold or italics"]),
-            ("_<promise>COMPLETE 7f3a</promise>_\n", vec!["it was in bold or italics"]),
-            ("Done.\n\n`<promise>COMPLETE 7f3a</promise>`", vec!["it was in backticks"]),
-            ("```\n<promise>COMPLETE 7f3a</promise>\n```", vec!["it was in a code fence"]),
-            ("```text\n<promise>COMPLETE 7f3a</promise>\n```\n\n", vec!["it was in a code fence"]),
-            ("> <promise>COMPLETE 7f3a</promise>", vec!["it was quoted with `>`"]),
-            ("    <promise>COMPLETE 7f3a</promise>", vec!["it was indented"]),
-            ("- <promise>COMPLETE 7f3a</promise>", vec!["there was text before it on its line"]),
-            ("<promise>COMPLETE 7f3a</promise>.", vec!["there was text after it on its line"]),
-            ("The line is <promise>COMPLETE 7f3a</promise>", vec!["there was text before it on its line"]),
-            ("<promise>COMPLETE 7f3a</promise> All done!", vec!["there was text after it on its line"]),
-            (&format!("{EXACT}\n\nBut first one more thing."), vec!["more text followed it"]),
-            (&format!("**{EXACT}**\nBye."), vec!["it was in bold or italics", "more text followed it"]),
-            ("<promise>\nCOMPLETE 7f3a\n</promise>", vec!["it was split over several lines"]),
-            ("<promise>COMPLETE 7f3a", vec!["the tag `</promise>` was missing"]),
-            (
-                "**COMPLETE 7f3a**",
-                vec!["it was in bold or italics", "the tags `<promise>` and `</promise>` were missing"],
-            ),
-            ("All done.\n\nCOMPLETE", vec!["the tags `<promise>` and `</promise>` were missing", missing]),
-            ("<promise>COMPLETE</promise>", vec![missing]),
-            ("<promise>DONE</promise>", vec!["it said `DONE` and not `COMPLETE`", missing]),
-            ("<promise>complete 7f3a</promise>", vec!["it said `complete` and not `COMPLETE`"]),
-            ("<Promise>COMPLETE 7f3a</Promise>", vec!["it did not match exactly, character for character"]),
-            ("<promise> COMPLETE 7f3a </promise>", vec!["it did not match exactly, character for character"]),
-            (
-                "<promise>COMPLETE 00</promise>",
-                vec!["the code of this run is `7f3a`, but the line gave another"],
-            ),
-            ("<promise>COMPLETE 7f3a now</promise>", vec!["it contained more than these two words"]),
-            ("<promise>7f3a</promise>", vec!["the word `COMPLETE` was missing"]),
-            ("<promise></promise>", vec!["the word `COMPLETE` was missing", missing]),
+        for message in [
+            "**<promise>COMPLETE 7f3a</promise>**",
+            "_<promise>COMPLETE 7f3a</promise>_\n",
+            "Done.\n\n`<promise>COMPLETE 7f3a</promise>`",
+            "```\n<promise>COMPLETE 7f3a</promise>\n```",
+            "```text\n<promise>COMPLETE 7f3a</promise>\n```\n\n",
+            "> <promise>COMPLETE 7f3a</promise>",
+            "    <promise>COMPLETE 7f3a</promise>",
+            "- <promise>COMPLETE 7f3a</promise>",
+            "<promise>COMPLETE 7f3a</promise>.",
+            "The line is <promise>COMPLETE 7f3a</promise>",
+            "<promise>COMPLETE 7f3a</promise> All done!",
+            &format!("{EXACT}\n\nBut first one more thing."),
+            &format!("**{EXACT}**\nBye."),
+            "<promise>\nCOMPLETE 7f3a\n</promise>",
+            "<promise>COMPLETE 7f3a",
+            "**COMPLETE 7f3a**",
+            "All done.\n\nCOMPLETE",
+            "<promise>COMPLETE</promise>",
+            "<promise>DONE</promise>",
+            "<promise>complete 7f3a</promise>",
+            "<Promise>COMPLETE 7f3a</Promise>",
+            "<promise> COMPLETE 7f3a </promise>",
+            "<promise>COMPLETE 00</promise>",
+            "<promise>COMPLETE 7f3a now</promise>",
+            "<promise>7f3a</promise>",
+            "<promise></promise>",
         ] {
-            assert_eq!(flaws(message), expected, "{message:?}");
+            assert!(near_miss(message, &word(), &code()).is_some(), "{message:?}");
             assert_eq!(claim(message, &word(), &code()), Claim::None, "{message:?} is not believed");
         }
     }

@@ -531,12 +531,12 @@ fn began_done() -> RunState {
 }
 
 #[test]
-fn a_near_miss_is_refused_with_what_was_wrong_and_with_what_is_left_to_do() {
+fn a_near_miss_is_refused_with_what_was_given_and_with_what_is_left_to_do() {
     let mut state = state();
-    let missed = "the promise line did not count: it was in bold or italics, the code of this run, `n1`, was missing (it was \"**<promise>COMPLETE</promise>**\")";
+    let missed = "the promise line did not count (it was \"**<promise>COMPLETE</promise>**\")";
     assert_eq!(
         marker(&mut state, &evidence(MISS, "- [x] one\n- [ ] two\n")),
-        format!("RALPH_CONTINUE|refused|{missed}; {LINE}; 1 item is open in fix_plan.md: \"two\"")
+        format!("RALPH_CONTINUE|refused|{missed}: {LINE}; 1 item is open in fix_plan.md: \"two\"")
     );
     assert_eq!((state.outcomes.refusals.len(), state.outcomes.promise_failures), (2, 0));
     let failing = Evidence { verify: verified(false), ..evidence(MISS, DONE) };
