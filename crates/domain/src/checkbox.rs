@@ -69,17 +69,6 @@ pub(crate) struct BoxAt<'a> {
     pub(crate) is_starred: bool,
 }
 
-/// What would make an item of an unclear line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Remedy {
-    /// The line is written as `- [ ] words`.
-    Rewrite,
-    /// A blank line above it ends the HTML block that it is in.
-    BlankLineAbove,
-    /// Only a person can do it.
-    ByHand,
-}
-
 /// A box where Markdown has none, or with another mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LooseBox<'a> {
@@ -88,7 +77,8 @@ pub(crate) struct LooseBox<'a> {
     /// A number that the item had, or the emphasis that its words begin with.
     pub(crate) before: &'a str,
     pub(crate) words: &'a str,
-    pub(crate) remedy: Remedy,
+    /// True for a cell of a table, of which only a person can make an item.
+    pub(crate) is_in_table: bool,
 }
 
 /// A longer text between brackets is no mark.
@@ -128,12 +118,11 @@ pub(crate) fn plan_line<'a>(line: &MarkdownLine<'a>) -> PlanLine<'a> {
         },
         LineKind::ParagraphStart | LineKind::ParagraphContinuation => loose_box(text, false),
         LineKind::Heading => loose_box(text.trim_start_matches('#').trim_start(), false),
-        LineKind::Html => listed_box(text, Remedy::BlankLineAbove),
         LineKind::Blank
         | LineKind::Rule
         | LineKind::Fence
         | LineKind::IndentedCode
-        | LineKind::RawHtml
+        | LineKind::Comment
         | LineKind::FrontMatter => None,
     };
     found.filter(|found| !found.words.trim().is_empty()).map_or(PlanLine::Other, PlanLine::Unclear)
@@ -143,7 +132,7 @@ pub(crate) fn plan_line<'a>(line: &MarkdownLine<'a>) -> PlanLine<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct UnclearLines {
     found: Vec<UnclearLine>,
-    /// Items in code fences and in HTML that end nowhere so far.
+    /// Items in code fences and in comments that end nowhere so far.
     hidden: Vec<UnclearLine>,
     /// A checkbox without words, which the next line may have.
     without_words: Option<UnclearLine>,
@@ -164,9 +153,9 @@ impl UnclearLines {
                     let item = one_line(&line.text[line.content..]);
                     self.found.extend(without_words.map(|above| UnclearLine { item, ..above }));
                 }
-                LineKind::Fence | LineKind::RawHtml => {
+                LineKind::Fence | LineKind::Comment => {
                     let text = line.text[line.content..].trim_start();
-                    let found = listed_box(text, Remedy::ByHand).filter(|found| found.mark != Mark::Done);
+                    let found = listed_box(text).filter(|found| found.mark != Mark::Done);
                     self.hidden.extend(found.map(|found| unclear(line, found.item_text())));
                 }
                 _ => self.hidden.clear(),
@@ -251,30 +240,29 @@ fn box_at(text: &str, is_listed: bool) -> Option<BoxAt<'_>> {
 fn loose_box(text: &str, is_listed: bool) -> Option<LooseBox<'_>> {
     match text.bytes().next()? {
         b'|' => box_in_table(text),
-        b'[' | b'-' | b'*' | b'+' | b'_' | b'0'..=b'9' | 0x80.. => bare_box(text, is_listed).or_else(|| {
-            let (number, rest) = strip_marker(text)?;
-            bare_box(rest, true).map(|found| LooseBox { before: number, ..found })
-        }),
+        b'[' | b'-' | b'*' | b'+' | b'_' | b'0'..=b'9' | 0x80.. => {
+            bare_box(text, is_listed).or_else(|| listed_box(text))
+        }
         // `a) [ ] …`
         b'a'..=b'z' | b'A'..=b'Z'
             if text.as_bytes().get(1).is_some_and(|byte| matches!(byte, b'.' | b')')) =>
         {
-            listed_box(text, Remedy::Rewrite)
+            listed_box(text)
         }
         _ => None,
     }
 }
 
 /// The box behind something that is meant as a list marker.
-fn listed_box(text: &str, remedy: Remedy) -> Option<LooseBox<'_>> {
+fn listed_box(text: &str) -> Option<LooseBox<'_>> {
     let (before, rest) = strip_marker(text)?;
-    bare_box(rest, true).map(|found| LooseBox { before, remedy, ..found })
+    bare_box(rest, true).map(|found| LooseBox { before, ..found })
 }
 
 /// The box that a text begins with, also in bold letters or as a character of its own.
 fn bare_box(text: &str, is_listed: bool) -> Option<LooseBox<'_>> {
     let found =
-        |mark, inner, before, words| Some(LooseBox { mark, inner, before, words, remedy: Remedy::Rewrite });
+        |mark, inner, before, words| Some(LooseBox { mark, inner, before, words, is_in_table: false });
     if let Some(BoxAt { mark, inner, rest, .. }) = box_at(text, is_listed) {
         return found(mark, inner, "", rest);
     }
@@ -311,7 +299,7 @@ fn box_in_table(text: &str) -> Option<LooseBox<'_>> {
         matches!(found.mark, Mark::Open | Mark::Begun(_)).then_some(found)
     })?;
     let words = text.trim_matches(['|', ' ', '\t']);
-    Some(LooseBox { words, before: "", remedy: Remedy::ByHand, ..cell })
+    Some(LooseBox { words, before: "", is_in_table: true, ..cell })
 }
 
 /// What follows something that is meant as a list marker, and the number that is more than a place in a list: `1.2`.

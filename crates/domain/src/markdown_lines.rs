@@ -1,13 +1,9 @@
-//! The lines of a Markdown file with what CommonMark makes of each: text, code, HTML. One pass over the file, in time that
+//! The lines of a Markdown file with what CommonMark makes of each: text, code, comments. One pass over the file, in time that
 //! grows with its length whatever is in it.
 //!
 //! Only blocks are read, because a checkbox is decided by them alone: containers (block quotes and list items), fences, indented
-//! code, the seven kinds of HTML blocks, headings and paragraphs with their lazy continuation. The tests compare each checkbox
-//! with pulldown-cmark, which the programs do not link.
-
-mod html;
-
-use html::HtmlEnd;
+//! code, comments, headings and paragraphs with their lazy continuation. Other HTML is text: models write `<tasks>` right above
+//! their items, which are items all the same. The tests compare each checkbox with pulldown-cmark, which the programs do not link.
 
 /// A tab reaches to the next multiple of this column.
 const TAB_WIDTH: usize = 4;
@@ -34,10 +30,8 @@ pub(crate) enum LineKind {
     Fence,
     /// Code because of its indentation.
     IndentedCode,
-    /// A line of an HTML block that ends with a blank line, such as `<details>`.
-    Html,
-    /// A line of a comment, or of HTML whose contents are no Markdown, such as `<pre>`.
-    RawHtml,
+    /// A line of an HTML comment.
+    Comment,
     /// A line of the metadata that the file begins with.
     FrontMatter,
 }
@@ -83,7 +77,7 @@ enum Leaf {
     Paragraph,
     Fence { letter: u8, length: usize },
     IndentedCode,
-    Html(HtmlEnd),
+    Comment,
 }
 
 /// The lines of a text, one after the other.
@@ -93,7 +87,7 @@ pub(crate) struct MarkdownLines<'a> {
     /// The places of block quotes among the containers: a blank line passes all list items between them at once.
     quotes: Vec<usize>,
     leaf: Leaf,
-    /// The line on which the last fence or HTML block began.
+    /// The line on which the last fence or comment began.
     block_start: usize,
     /// As many lines are left of the metadata that the file begins with.
     front_matter: usize,
@@ -111,14 +105,9 @@ impl<'a> MarkdownLines<'a> {
         }
     }
 
-    /// The line on which a fence or a block of raw HTML began that is still open. At the end of the file nothing has closed it.
+    /// The line on which a fence or a comment began that is still open. At the end of the file nothing has closed it.
     pub(crate) fn unclosed_block(&self) -> Option<usize> {
-        let is_unclosed = match self.leaf {
-            Leaf::Fence { .. } => true,
-            Leaf::Html(end) => end != HtmlEnd::BlankLine,
-            Leaf::None | Leaf::Paragraph | Leaf::IndentedCode => false,
-        };
-        is_unclosed.then_some(self.block_start)
+        matches!(self.leaf, Leaf::Fence { .. } | Leaf::Comment).then_some(self.block_start)
     }
 
     /// Closes all containers from this place on, and the block in them.
@@ -203,7 +192,7 @@ impl<'a> MarkdownLines<'a> {
     }
 
     /// Nearly all items are so: a list marker that is not indented, one blank, and a box. Such a line is in no item before it, and
-    /// ends all blocks that are open but for code and HTML.
+    /// ends all blocks that are open but for code and comments.
     fn classify_plain_item(&mut self, text: &str) -> Option<Found> {
         let [b'-' | b'*' | b'+', b' ', b'[', ..] = text.as_bytes() else { return None };
         if !matches!(self.leaf, Leaf::None | Leaf::Paragraph | Leaf::IndentedCode) {
@@ -293,15 +282,11 @@ impl<'a> MarkdownLines<'a> {
                 }
                 Some(LineKind::Fence)
             }
-            Leaf::Html(HtmlEnd::BlankLine) if next.is_blank => {
-                self.leaf = Leaf::None;
-                Some(LineKind::Blank)
-            }
-            Leaf::Html(end) => {
-                if end.is_in(&cursor.bytes[cursor.at..]) {
+            Leaf::Comment => {
+                if ends_comment(&cursor.bytes[cursor.at..]) {
                     self.leaf = Leaf::None;
                 }
-                Some(end.line_kind())
+                Some(LineKind::Comment)
             }
             Leaf::IndentedCode if next.is_blank => Some(LineKind::Blank),
             Leaf::IndentedCode if cursor.indent_of(next) >= CODE_INDENT => Some(LineKind::IndentedCode),
@@ -328,9 +313,8 @@ impl<'a> MarkdownLines<'a> {
                 Some((Leaf::Fence { letter, length }, LineKind::Fence))
             }
             b'<' => {
-                let end = html::block_end(rest, self.leaf == Leaf::Paragraph)?;
-                let leaf = if end.is_in(rest) { Leaf::None } else { Leaf::Html(end) };
-                Some((leaf, end.line_kind()))
+                let leaf = if ends_comment(rest) { Leaf::None } else { Leaf::Comment };
+                rest.starts_with(b"<!--").then_some((leaf, LineKind::Comment))
             }
             b'=' | b'-' if is_in_paragraph && is_underline(rest) => Some((Leaf::None, LineKind::Rule)),
             b'-' | b'*' | b'_' => cursor.is_rule(next).then_some((Leaf::None, LineKind::Rule)),
@@ -562,6 +546,11 @@ fn opening_fence(text: &[u8]) -> Option<(u8, usize)> {
 fn is_closing_fence(text: &[u8], letter: u8, length: usize) -> bool {
     let found = text.iter().take_while(|byte| **byte == letter).count();
     found >= length && text[found..].iter().all(|byte| is_white_space(*byte))
+}
+
+/// True for a line of a comment that is its last one.
+fn ends_comment(text: &[u8]) -> bool {
+    text.windows(3).any(|part| part == b"-->")
 }
 
 /// True for the underline that makes a heading of the paragraph above it.

@@ -4,8 +4,8 @@
 //! and partly done for Org. As canceled work that a run does is paid for, and begun work that a run ignores is lost, only the user
 //! can decide; until then a run passes the item over.
 
-use crate::checkbox::{LooseBox, Mark, PlanLine, Remedy, UnclearLine, plan_line};
-use crate::markdown_lines::{LineKind, MarkdownLine};
+use crate::checkbox::{LooseBox, Mark, PlanLine, UnclearLine, plan_line};
+use crate::markdown_lines::MarkdownLine;
 use crate::plan_edit::with_questions_on_lines;
 use crate::todo::{PlanEntry, PlanLines, TodoList};
 use crate::todo_without_boxes::with_boxes;
@@ -21,7 +21,7 @@ pub struct FixedPlan {
     pub left: Vec<UnclearLine>,
 }
 
-/// A line that ends an HTML block can reveal more lines, whose lists can reveal further ones. More passes are no plan.
+/// A line that becomes an item can reveal more lines in its list. More passes are no plan.
 const MAX_PASSES: usize = 8;
 
 /// Makes items of the lines that look like items. In a plan without any box these are the bullets.
@@ -34,13 +34,11 @@ pub fn fix(markdown: &str) -> FixedPlan {
     let mut fixed = FixedPlan { text, questions: 0, left: plan.unclear };
     let mut known_items = plan.items.len();
     for _ in 0..MAX_PASSES {
-        // Ending an HTML block may begin a fence that hides items: then the block stays as it is.
-        let candidates = [true, false].into_iter().map(|ends_html| rewrite(&fixed.text, ends_html));
-        let better = candidates.filter(|(text, _)| *text != fixed.text).find_map(|(text, questions)| {
-            let plan = TodoList::parse(&text);
-            (plan.items.len() > known_items).then_some((text, questions, plan))
-        });
-        let Some((text, questions, plan)) = better else { break };
+        let (text, questions) = rewrite(&fixed.text);
+        let plan = TodoList::parse(&text);
+        if plan.items.len() <= known_items {
+            break;
+        }
         known_items = plan.items.len();
         fixed.left = plan.unclear;
         fixed.questions += questions.len();
@@ -53,39 +51,20 @@ pub fn fix(markdown: &str) -> FixedPlan {
     fixed
 }
 
-/// The plan with each unclear line rewritten, those in HTML only if so asked, and the questions for some of the new lines, by their numbers from 1.
-fn rewrite(markdown: &str, ends_html: bool) -> (String, Vec<(usize, String)>) {
+/// The plan with each unclear line rewritten, and the questions for some of the new lines, by their numbers from 1.
+fn rewrite(markdown: &str) -> (String, Vec<(usize, String)>) {
     let mut text = String::with_capacity(markdown.len() + 100);
     let mut questions = Vec::new();
-    let mut number = 0;
-    let mut is_block_ended = false;
     for ((line, entry), whole) in PlanLines::new(markdown).zip(markdown.split_inclusive('\n')) {
-        number += 1;
-        let end = &whole[line.text.len()..];
-        is_block_ended &= line.kind == LineKind::Html;
-        let loose = match (entry, plan_line(&line)) {
-            (PlanEntry::Other, PlanLine::Unclear(loose)) => loose,
-            _ => {
-                text.push_str(whole);
-                continue;
-            }
-        };
-        match loose.remedy {
-            Remedy::Rewrite => {
+        match (entry, plan_line(&line)) {
+            (PlanEntry::Other, PlanLine::Unclear(loose)) if !loose.is_in_table => {
                 text.push_str(&rewritten_line(&line, &loose));
-                text.push_str(end);
+                text.push_str(&whole[line.text.len()..]);
                 if loose.mark == Mark::Unknown {
-                    questions.push((number, question(&loose)));
+                    questions.push((line.number + 1, question(&loose)));
                 }
             }
-            Remedy::BlankLineAbove if ends_html && !is_block_ended => {
-                is_block_ended = true;
-                number += 1;
-                text.push_str(line.text[..line.quote_end].trim_end());
-                text.push_str(if end.is_empty() { "\n" } else { end });
-                text.push_str(whole);
-            }
-            Remedy::BlankLineAbove | Remedy::ByHand => text.push_str(whole),
+            _ => text.push_str(whole),
         }
     }
     (text, questions)
@@ -149,12 +128,7 @@ mod tests {
             ("Text\n2. [ ] one\n", "Text\n- [ ] one\n"),
             ("- [ ] one\n      - [ ] two\n", "- [ ] one\n  - [ ] two\n"),
             ("> - [ ] one\n>       * [x] two\n", "> - [ ] one\n>   - [x] two\n"),
-            (
-                "<details>\n- [ ] one\n- [ ] two\n</details>\n",
-                "<details>\n\n- [ ] one\n- [ ] two\n</details>\n",
-            ),
-            ("> <tasks>\r\n> - [ ] one\r\n", "> <tasks>\r\n>\r\n> - [ ] one\r\n"),
-            ("<p>\n- [ ] one\n[ ] two\n", "<p>\n\n- [ ] one\n- [ ] two\n"),
+            ("<details>\n- [ ] one\n- [] two\n", "<details>\n- [ ] one\n- [ ] two\n"),
             // What has no box at all.
             ("1. one\n2. two\n", "- [ ] one\n- [ ] two\n"),
         ] {

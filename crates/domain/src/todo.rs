@@ -193,14 +193,13 @@ impl<'a> Iterator for PlanLines<'a> {
             },
             PlanLine::Unclear(_) => PlanEntry::Other,
             PlanLine::Other => match line.kind {
-                LineKind::Fence | LineKind::RawHtml | LineKind::FrontMatter => PlanEntry::Other,
+                LineKind::Fence | LineKind::Comment | LineKind::FrontMatter => PlanEntry::Other,
                 LineKind::Blank
                 | LineKind::ParagraphStart
                 | LineKind::ParagraphContinuation
                 | LineKind::Heading
                 | LineKind::Rule
-                | LineKind::IndentedCode
-                | LineKind::Html => PlanEntry::Below(own_text),
+                | LineKind::IndentedCode => PlanEntry::Below(own_text),
             },
         };
         Some((line, entry))

@@ -19,9 +19,7 @@ fn line() -> impl Strategy<Value = String> {
     ];
     let block = prop_oneof![
         3 => Just("```"), 1 => Just("````"), 1 => Just("~~~"), 1 => Just("```sh"), 1 => Just("```a``` b"), 1 => Just("~~~ a`b"),
-        2 => Just("<!--"), 2 => Just("-->"), 1 => Just("<!-- a -->"), 1 => Just("<details>"), 1 => Just("</details>"),
-        1 => Just("<tasks>"), 1 => Just("<a b='c'>d"), 1 => Just("<pre>"), 1 => Just("</pre>"), 1 => Just("<?a"), 1 => Just("?>"),
-        1 => Just("<!A"), 1 => Just("<![CDATA["), 1 => Just("]]>"),
+        2 => Just("<!--"), 2 => Just("-->"), 1 => Just("<!-- a -->"),
         1 => Just("---"), 1 => Just("==="), 1 => Just("* * *"), 1 => Just("# a"), 1 => Just("-"), 1 => Just("1."), 1 => Just("text"),
         1 => Just("| [ ] | a |"), 1 => Just("[a]: /b"), 5 => Just(""),
     ];
@@ -68,10 +66,10 @@ fn plans_as_people_write_them_have_the_boxes_that_github_shows() {
         let (heading, plan) = part.split_once('\n').expect("a heading has a line of its own");
         let name = heading.split(':').next().expect("a name").trim();
         assert!(names.insert(plan.to_owned()), "{name} is there twice");
-        assert_eq!(known_difference(plan), None, "{name}");
-        assert_same_boxes(plan);
         let windows = plan.replace('\n', "\r\n");
-        assert_eq!(our_boxes(&windows), their_boxes(&windows), "{name} with the line ends of Windows");
+        for text in [plan, &windows] {
+            assert_same_boxes(text);
+        }
         assert_eq!(summary(&windows), summary(plan), "{name} with the line ends of Windows");
         assert_eq!(summary(&format!("\u{feff}{plan}")), summary(plan), "{name} with a byte order mark");
         expected += &format!("{HEADING}{name}: {}\n{plan}", summary(plan));

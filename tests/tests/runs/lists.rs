@@ -55,7 +55,6 @@ fn lines_that_only_look_like_items_end_every_way_of_starting_before_anything_is_
         ("- [ ] item 1\n- [~] item 2 half done\n- [-] item 3\n", &["fix_plan.md:3: - [-] item 3"][..]),
         ("- [ ] a\n- [] b\n- [ x ] c\n", &["fix_plan.md:2: - [] b", "fix_plan.md:3: - [ x ] c"]),
         ("- [ ] a\n```sh\nmake\n- [ ] b\n", &["fix_plan.md:4: - [ ] b"]),
-        ("<tasks>\n- [ ] a\n</tasks>\n", &["fix_plan.md:2: - [ ] a"]),
     ] {
         let mut world = World::new();
         world.git(&["init", "-q"]);
@@ -96,6 +95,7 @@ fn a_run_does_each_box_that_github_shows_and_no_other() {
         ("- [ ] item 1\n1. [ ] item 2\n2. [ ] item 3\n", &["item 1", "item 2", "item 3"][..]),
         ("- [x] first\n```npm test``` must pass\n- [ ] REAL WORK\n", &["REAL WORK"]),
         ("- [ ] real\n<!--\n- [ ] commented out\n-->\n", &["real"]),
+        ("<tasks>\n- [ ] a\n</tasks>\n", &["a"]),
         ("Notes\n\n    - [ ] code\n\n> 1) [ ] quoted\n", &["quoted"]),
     ] {
         let mut world = World::new();
