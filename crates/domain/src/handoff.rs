@@ -477,7 +477,7 @@ mod tests {
         );
         assert_eq!((notes.progress.as_str(), notes.next.as_str()), ("70%", "mend x --> y"));
         assert_eq!(notes.summary, "wrote <!·- todo");
-        assert_eq!(Notes::parse(&notes.fill(&full().render(8_000))), notes);
+        assert_eq!(Notes::parse(&notes.replace(&full().render(8_000))), notes);
     }
 
     #[test]
@@ -487,7 +487,8 @@ mod tests {
             open: vec!["mend ## Notes from the session".into()],
             ..full()
         };
-        let document = Notes { summary: "half done".into(), ..Notes::default() }.fill(&quoting.render(8_000));
+        let document =
+            Notes { summary: "half done".into(), ..Notes::default() }.replace(&quoting.render(8_000));
         let renewed = quoting.refresh(&document, 8_000);
         assert_eq!(renewed, document);
         assert!(renewed.contains("## What to do next"), "{renewed}");
@@ -736,7 +737,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_in_the_last_message_fill_what_the_session_left_empty() {
+    fn notes_in_the_last_message_replace_what_the_session_wrote() {
         let message = "I stop here.\n\nSummary: validation is done,\nparsing is not.\n**Progress on the item:** 70%\nNext step: line 90";
         let notes = Notes::in_message(message);
         assert_eq!(
@@ -744,18 +745,9 @@ mod tests {
             ("validation is done, parsing is not.", "70%", "line 90")
         );
         let written = full().render(8192).replace("- Progress on the item:", "- Progress on the item: half");
-        let filled = Notes::parse(&notes.fill(&written));
-        assert_eq!(
-            (filled.summary.as_str(), filled.progress.as_str()),
-            ("validation is done, parsing is not.", "half")
-        );
-        let replaced = Notes::parse(
-            &Notes { progress: "all".into(), ..Notes::default() }.replace(&notes.fill(&written)),
-        );
-        assert_eq!(
-            (replaced.summary.as_str(), replaced.progress.as_str()),
-            ("validation is done, parsing is not.", "all")
-        );
+        assert_eq!(Notes::parse(&notes.replace(&written)), notes);
+        let replaced = Notes { progress: "all".into(), ..Notes::default() }.replace(&notes.replace(&written));
+        assert_eq!(Notes::parse(&replaced), Notes { progress: "all".into(), ..notes });
         assert!(Notes::in_message("All done, nothing to note.").is_empty());
     }
 

@@ -54,18 +54,8 @@ impl Notes {
         Notes::labelled(message).0
     }
 
-    /// The document with these notes where its own are still empty.
-    pub fn fill(&self, document: &str) -> String {
-        self.put(document, str::is_empty)
-    }
-
     /// The document with these notes in the place of its own: only for the session's own words.
     pub fn replace(&self, document: &str) -> String {
-        self.put(document, |_| true)
-    }
-
-    /// Writes each note behind its label, where what is there may go.
-    fn put(&self, document: &str, may_go: fn(&str) -> bool) -> String {
         let Some(place) = notes_start(document) else { return document.to_owned() };
         let (above, mut section) = (&document[..place], document[place..].to_owned());
         for (label, note) in LABELS.iter().zip([&self.summary, &self.progress, &self.next]) {
@@ -76,9 +66,7 @@ impl Notes {
             let Some(start) = section.find(&mark) else { continue };
             let words = start + mark.len();
             let end = section[words..].find('\n').map_or(section.len(), |length| words + length);
-            if may_go(&section[words..end]) {
-                section.replace_range(words..end, &format!(" {}", for_model(&one_line(note))));
-            }
+            section.replace_range(words..end, &format!(" {}", for_model(&one_line(note))));
         }
         format!("{above}{section}")
     }
