@@ -1,6 +1,6 @@
 //! To-do files without any box: which lines look like items, and the file with boxes before them.
 
-use crate::markdown_lines::{LineKind, MarkdownLines};
+use crate::markdown_lines::MarkdownLines;
 use crate::todo::TodoList;
 
 /// A line that looks like an item and has no box.
@@ -14,7 +14,9 @@ pub struct Lookalike {
 
 /// A list item of Markdown: `1. x`, `1) x`, `- x`, `* x`, `+ x`.
 struct Bullet<'a> {
-    /// Blanks and tabs before the marker.
+    /// The number of its line, from 0.
+    line: usize,
+    /// What is before the marker.
     indent: &'a str,
     /// What follows the marker, with the line end.
     rest: &'a str,
@@ -24,13 +26,14 @@ struct Bullet<'a> {
 const NESTED: usize = 2;
 /// A tab reaches to the next multiple of this column.
 const TAB: usize = 4;
-/// CommonMark takes no longer number for a list marker.
-const LONGEST_NUMBER: usize = 9;
 
 /// The lines of a file without boxes that look like items; none in a file that has items, or lines with other boxes.
 pub fn lookalikes(markdown: &str) -> Vec<Lookalike> {
-    let line =
-        |(index, line, _): (usize, &str, _)| Lookalike { line: index + 1, text: line.trim().to_owned() };
+    let lines: Vec<&str> = markdown.lines().collect();
+    let line = |bullet: Bullet<'_>| Lookalike {
+        line: bullet.line + 1,
+        text: lines.get(bullet.line).map_or(String::new(), |line| line.trim().to_owned()),
+    };
     outermost(markdown).into_iter().map(line).collect()
 }
 
@@ -41,61 +44,32 @@ pub fn with_boxes(markdown: &str) -> String {
     let mut bullets = bullets.iter().peekable();
     let mut text = String::with_capacity(markdown.len() + 4 * bullets.len());
     for (index, line) in markdown.split_inclusive('\n').enumerate() {
-        match bullets.next_if(|(place, ..)| *place == index) {
-            Some((_, _, Bullet { indent, rest })) => text.extend([indent, "- [ ] ", rest]),
+        match bullets.next_if(|bullet| bullet.line == index) {
+            Some(Bullet { indent, rest, .. }) => text.extend([indent, "- [ ] ", rest]),
             None => text.push_str(line),
         }
     }
     text
 }
 
-/// The bullets outside code fences that are not below another one, with their lines.
-fn outermost(markdown: &str) -> Vec<(usize, &str, Bullet<'_>)> {
+/// The bullets that are not below another one.
+fn outermost(markdown: &str) -> Vec<Bullet<'_>> {
     let plan = TodoList::parse(markdown);
     if !plan.items.is_empty() || !plan.unclear.is_empty() {
         return Vec::new();
     }
-    let is_text = |kind: LineKind| matches!(kind, LineKind::ParagraphStart | LineKind::ParagraphContinuation);
-    let mut found: Vec<_> = MarkdownLines::new(markdown)
-        .zip(markdown.split_inclusive('\n'))
-        .filter(|(line, _)| is_text(line.kind) && !line.is_too_deep)
-        .filter_map(|(line, whole)| Some((line.number, whole, bullet(whole)?)))
+    let lines = MarkdownLines::new(markdown).zip(markdown.split_inclusive('\n'));
+    let mut found: Vec<Bullet<'_>> = lines
+        .filter_map(|(line, whole)| {
+            let marker = line.marker.filter(|_| line.begins_item && line.quote_end == 0)?;
+            let (indent, rest) = (&whole[..marker], &whole[line.content..]);
+            let is_empty = matches!(rest.trim(), "" | "[ ]" | "[x]" | "[X]");
+            (!is_empty).then_some(Bullet { line: line.number, indent, rest })
+        })
         .collect();
-    let least = found.iter().map(|(.., bullet)| width(bullet.indent)).min().unwrap_or(0);
-    found.retain(|(.., bullet)| width(bullet.indent) < least + NESTED);
+    let least = found.iter().map(|bullet| width(bullet.indent)).min().unwrap_or(0);
+    found.retain(|bullet| width(bullet.indent) < least + NESTED);
     found
-}
-
-fn bullet(line: &str) -> Option<Bullet<'_>> {
-    let rest = line.trim_start_matches([' ', '\t']);
-    let indent = &line[..line.len() - rest.len()];
-    let after = after_marker(rest)?;
-    let text = after.trim_start_matches([' ', '\t']);
-    // A marker without a blank behind it is none: `**bold**`, `-5`, `1.5`.
-    if text.len() == after.len() || is_rule(line) {
-        return None;
-    }
-    // A box without words is no item, and does not become one by a second box.
-    let is_empty = matches!(text.trim(), "" | "[ ]" | "[x]" | "[X]");
-    (!is_empty).then_some(Bullet { indent, rest: text })
-}
-
-fn after_marker(text: &str) -> Option<&str> {
-    if let Some(rest) = text.strip_prefix(['-', '*', '+']) {
-        return Some(rest);
-    }
-    let rest = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
-    let digits = text.len() - rest.len();
-    if (1..=LONGEST_NUMBER).contains(&digits) { rest.strip_prefix(['.', ')']) } else { None }
-}
-
-/// `* * *` and `- - -` draw a line across the page.
-fn is_rule(line: &str) -> bool {
-    let mut letters = line.chars().filter(|letter| !letter.is_whitespace());
-    let first = letters.next();
-    matches!(first, Some('-' | '*'))
-        && letters.clone().count() >= 2
-        && letters.all(|letter| Some(letter) == first)
 }
 
 fn width(indent: &str) -> usize {
