@@ -1,11 +1,9 @@
 //! What the system says of a place on the disk: rights, room, kind. Nothing is written to find out.
 #![expect(clippy::disallowed_methods, reason = "part of the door to the disk")]
 
-use crate::disk;
 pub use plimsoll_system::files::{identity, kind_of_file_system as kind};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
-use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
@@ -52,13 +50,6 @@ pub fn is_same_volume(one: &Path, other: &Path) -> bool {
     device(one) == device(other)
 }
 
-/// The first bytes of a file.
-pub fn beginning(path: &Path, most: u64) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    disk::open(path).ok()?.take(most).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,7 +62,5 @@ mod tests {
         assert_eq!(rights(&folder.path().join("none")), None);
         assert!(free_space(folder.path()).is_some_and(|free| free > 0));
         assert!(kind(folder.path()).is_some());
-        std::fs::write(folder.path().join("a"), "abcdef").unwrap();
-        assert_eq!(beginning(&folder.path().join("a"), 3).as_deref(), Some(&b"abc"[..]));
     }
 }

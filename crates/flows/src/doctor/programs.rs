@@ -6,7 +6,7 @@ use crate::optional_program;
 use plimsoll_domain::build::Build;
 use plimsoll_policy::doctor::{Named, ProgramFacts, Scope, Standing, StartFailure, UnstartedEntry};
 use plimsoll_protocol::settings::{OurHook, PROGRAMS, servers};
-use plimsoll_store::{Project, disk, environment, volume};
+use plimsoll_store::{Project, disk, environment};
 use std::path::{Component, Path, PathBuf};
 
 pub(super) fn facts(project: &Project, found: &Files) -> ProgramFacts {
@@ -21,7 +21,6 @@ pub(super) fn facts(project: &Project, found: &Files) -> ProgramFacts {
         own: our_build(),
         first_is_we,
         on_path: on_path.into_iter().map(|(path, what)| (path.display().to_string(), what)).collect(),
-        is_static: needs_no_loader(&folder.join(PROGRAMS[0])),
         named: named(project, found, &folder),
         unstarted: unstarted(project, found, &folder),
         command_folder: command_folder().unwrap_or_else(|| folder.clone()).display().to_string(),
@@ -158,27 +157,6 @@ fn elsewhere(path: &Path, folder: &Path) -> Standing {
     if same { Standing::Built(our_build()) } else { Standing::Other }
 }
 
-/// True when a program needs no loader to start; none if the file is no program of this kind of computer.
-fn needs_no_loader(path: &Path) -> Option<bool> {
-    const MOST: u64 = 4096;
-    const INTERPRETER: u32 = 3;
-    let bytes = volume::beginning(path, MOST)?;
-    let is_64_bit = bytes.starts_with(b"\x7fELF\x02\x01");
-    if !is_64_bit {
-        return None;
-    }
-    let short = |at: usize| Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
-    let table = u64::from_le_bytes(bytes.get(32..40)?.try_into().ok()?);
-    let (size, count) = (usize::from(short(54)?), usize::from(short(56)?));
-    let start = usize::try_from(table).ok()?;
-    let kind = |index: usize| {
-        let at = start + index * size;
-        Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-    };
-    let kinds: Option<Vec<u32>> = (0..count).map(kind).collect();
-    Some(!kinds?.contains(&INTERPRETER))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,25 +179,5 @@ mod tests {
         }
         assert_ne!(folder("/a/node_modules/x"), folder("/b/node_modules/x"));
         assert_eq!(folder("/home/dev/.local/bin"), None);
-    }
-
-    #[test]
-    fn a_program_that_names_a_loader_needs_one() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("program");
-        let elf = |kind: u32| {
-            let mut bytes = vec![0u8; 64 + 56];
-            bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
-            bytes[32] = 64;
-            (bytes[54], bytes[56]) = (56, 1);
-            bytes[64..68].copy_from_slice(&kind.to_le_bytes());
-            bytes
-        };
-        for (bytes, expected) in [(elf(1), Some(true)), (elf(3), Some(false)), (b"#!/bin/sh".to_vec(), None)]
-        {
-            disk::replace(&path, &bytes, plimsoll_store::Durability::Lazy).unwrap();
-            assert_eq!(needs_no_loader(&path), expected);
-        }
-        assert_eq!(needs_no_loader(&folder.path().join("none")), None);
     }
 }

@@ -72,8 +72,6 @@ pub struct ProgramFacts {
     pub on_path: Vec<(String, Standing)>,
     /// True when the first of them is we.
     pub first_is_we: bool,
-    /// True when the hooks need no loader; none if unknown.
-    pub is_static: Option<bool>,
 }
 
 pub(super) fn section(facts: &ProgramFacts) -> Section {
@@ -81,14 +79,6 @@ pub(super) fn section(facts: &ProgramFacts) -> Section {
     findings.extend(facts.named.iter().filter_map(|one| named(facts, one)));
     findings.extend(unstarted(facts));
     findings.extend(on_path(facts));
-    if facts.is_static == Some(false) {
-        let what = "the hooks are linked dynamically: each starts about 0.7 ms later than a static one";
-        findings.push(Finding::note(
-            "programs.dynamic",
-            what,
-            "install a release, or build with `scripts/build.sh`",
-        ));
-    }
     let programs = counted(facts.beside.len() + 1, "program");
     Section::new("Programs", format!("{} ({programs} in {})", facts.own.version, facts.folder), findings)
 }
@@ -217,7 +207,6 @@ mod tests {
             command_folder: "/opt".to_owned(),
             on_path: vec![("/opt/plimsoll".to_owned(), version())],
             first_is_we: true,
-            is_static: Some(true),
         };
         change(&mut facts);
         section(&facts)
@@ -277,8 +266,6 @@ mod tests {
                 facts(|facts| facts.on_path.push(("/old/plimsoll".to_owned(), old()))),
                 vec!["programs.several"],
             ),
-            (facts(|facts| facts.is_static = Some(false)), vec!["programs.dynamic"]),
-            (facts(|facts| facts.is_static = None), vec![]),
         ] {
             assert_eq!(codes(&section), expected, "{section:?}");
         }

@@ -97,9 +97,7 @@ fn all_programs_are_copied_and_linked_and_named_by_absolute_paths() {
     let doctor = world.command(link(&world, "plimsoll"), &["doctor", "--json"]).run().json();
     let codes: Vec<&str> =
         doctor["findings"].as_array().unwrap().iter().filter_map(|one| one["code"].as_str()).collect();
-    let bad = |code: &&&str| {
-        code.starts_with("programs.") && **code != "programs.dynamic" || code.starts_with("settings.")
-    };
+    let bad = |code: &&&str| code.starts_with("programs.") || code.starts_with("settings.");
     assert_eq!(codes.iter().find(bad), Some(&"programs.not_on_path"), "{codes:?}");
     let finding = doctor["findings"]
         .as_array()
