@@ -1,6 +1,8 @@
 //! When does a limit reset? The last resort, where the client gives no number: its own words. Only a time that
 //! stands directly behind `reset` or `resets` counts, because the words around it may come from anywhere.
 
+use chrono::{Month, NaiveDate};
+
 /// The moment that the words name, as far as they name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResetClock {
@@ -50,41 +52,17 @@ fn clock(words: &str) -> Option<ResetClock> {
     Some(ResetClock::Time { hour, minute, month_day, utc: is_utc(words) })
 }
 
+/// It has each day that any year has.
+const LEAP_YEAR: i32 = 2028;
+
 /// `nov 28, `, `jan 2 at `, `jan 2, 2027, `: the year is passed over, for the next such day is meant.
 fn month_and_day(words: &str) -> Option<((u32, u32), &str)> {
     let (name, rest) = split_where(words, |letter| !letter.is_ascii_alphabetic());
-    let month = month(name)?;
+    let name = if name == "sept" { "sep" } else { name };
+    let month = name.parse::<Month>().ok()?.number_from_month();
     let (day, rest) = number(after_space(rest)?)?;
     let rest = without_year(separated(rest)?);
-    (1..=longest(month)).contains(&day).then_some(((month, day), rest))
-}
-
-fn month(name: &str) -> Option<u32> {
-    const MONTHS: [&str; 12] = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ];
-    let is_meant =
-        |month: &&str| name.len() >= 3 && month.starts_with(name) || name == "sept" && *month == "september";
-    MONTHS.iter().position(is_meant).and_then(|position| u32::try_from(position + 1).ok())
-}
-
-fn longest(month: u32) -> u32 {
-    match month {
-        2 => 29,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
+    NaiveDate::from_ymd_opt(LEAP_YEAR, month, day).map(|_| ((month, day), rest))
 }
 
 fn without_year(words: &str) -> &str {
@@ -109,38 +87,22 @@ fn time(words: &str) -> Option<((u32, u32), &str)> {
     };
     let (half, rest) = half_of_the_day(rest);
     let hour = match half {
-        Some(half) => half.hour(hour)?,
+        // 12 am is midnight, 12 pm is noon.
+        Some(begin) if (1..=12).contains(&hour) => begin + hour % 12,
         None if minute.is_some() && hour < 24 => hour,
-        None => return None,
+        _ => return None,
     };
     let minute = minute.unwrap_or(0);
     let goes_on = rest.starts_with(|letter: char| letter.is_alphanumeric() || letter == ':');
     (minute < 60 && !goes_on).then_some(((hour, minute), rest))
 }
 
-/// The half of the day that a clock of twelve hours means.
-#[derive(Clone, Copy)]
-enum Half {
-    BeforeNoon,
-    AfterNoon,
-}
-
-impl Half {
-    /// 12 am is midnight, 12 pm is noon.
-    fn hour(self, hour: u32) -> Option<u32> {
-        let past_midnight = (1..=12).contains(&hour).then_some(hour % 12)?;
-        match self {
-            Half::BeforeNoon => Some(past_midnight),
-            Half::AfterNoon => Some(past_midnight + 12),
-        }
-    }
-}
-
-fn half_of_the_day(words: &str) -> (Option<Half>, &str) {
+/// The hour with which the half of the day begins that is named.
+fn half_of_the_day(words: &str) -> (Option<u32>, &str) {
     let near = words.trim_start();
     match (near.strip_prefix("am"), near.strip_prefix("pm")) {
-        (Some(rest), _) => (Some(Half::BeforeNoon), rest),
-        (_, Some(rest)) => (Some(Half::AfterNoon), rest),
+        (Some(rest), _) => (Some(0), rest),
+        (_, Some(rest)) => (Some(12), rest),
         _ => (None, words),
     }
 }
