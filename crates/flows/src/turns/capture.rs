@@ -18,7 +18,7 @@ use plimsoll_store::memory::{Past, Standing};
 use plimsoll_store::turn_log::{Forwards, Head, LineStart, NewRecord, NotedMemory, Stream, Writer};
 use plimsoll_store::{Durability, Project, StoreError, TurnLog, clock, disk};
 use serde_json::{Map, Value, json};
-use std::cell::{OnceCell, RefCell, RefMut};
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -240,12 +240,12 @@ struct Surroundings<'a> {
     source: &'a Source,
     ask: &'a dyn Fn() -> Setting,
     setting: OnceCell<Setting>,
-    past: RefCell<Option<Past>>,
+    past: OnceCell<Past>,
 }
 
 impl<'a> Surroundings<'a> {
     fn new(source: &'a Source, ask: &'a dyn Fn() -> Setting) -> Surroundings<'a> {
-        Surroundings { source, ask, setting: OnceCell::new(), past: RefCell::new(None) }
+        Surroundings { source, ask, setting: OnceCell::new(), past: OnceCell::new() }
     }
 
     fn setting(&self) -> &Setting {
@@ -256,9 +256,8 @@ impl<'a> Surroundings<'a> {
         self.setting().clone().beside(self.source).facts()
     }
 
-    fn past(&self) -> RefMut<'_, Past> {
-        let of_memory = || self.setting().memory.clone().map(Past::of).unwrap_or_default();
-        RefMut::map(self.past.borrow_mut(), |past| past.get_or_insert_with(of_memory))
+    fn past(&self) -> &Past {
+        self.past.get_or_init(|| self.setting().memory.clone().map(Past::of).unwrap_or_default())
     }
 
     /// What the working memory held at a moment.

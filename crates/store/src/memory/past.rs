@@ -1,7 +1,7 @@
 //! The memory at earlier moments: a turn records what the memory held when the turn ended.
 
-use super::snapshot::{self, Place, Replay, Snapshot};
-use super::{Change, MOST_FOLDED, Standing, as_of, exists, log, newest, steps};
+use super::snapshot::{self, Replay};
+use super::{MOST_FOLDED, Standing, as_of, exists, log, newest, steps};
 use crate::turn_log::{Head, NotedMemory};
 use crate::{Project, StoreError, clock};
 use chrono::{DateTime, Utc};
@@ -23,18 +23,6 @@ pub struct Past {
     /// How many answers of models have been counted.
     steps: u64,
     now: OnceCell<Option<Memory>>,
-    stretch: Option<Stretch>,
-}
-
-/// The changes from a snapshot on.
-#[derive(Debug)]
-struct Stretch {
-    /// The snapshot's line; before the log's first one for the whole history.
-    begin: Snapshot,
-    /// Each with its line.
-    changes: Vec<(Change, Place)>,
-    /// How many changes the memory beside it comes from.
-    folded: (usize, Memory),
 }
 
 impl Past {
@@ -72,19 +60,13 @@ impl Past {
     }
 
     /// The memory at a moment (RFC 3339); none if there was no memory then.
-    pub fn at(&mut self, moment: &Timestamp) -> Option<Memory> {
+    pub fn at(&self, moment: &Timestamp) -> Option<Memory> {
         let now = self.now()?;
         let asked = clock::moment(moment)?;
-        let is_by_then = |at: &Timestamp| is_by(at, asked);
-        if is_by_then(&self.newest_at) {
+        if is_by(&self.newest_at, asked) {
             return Some(now.clone());
         }
-        let project = self.project.as_ref()?;
-        let is_known = |stretch: &Stretch| stretch.is_whole() || is_by_then(&stretch.begin.place.at);
-        if !self.stretch.as_ref().is_some_and(is_known) {
-            self.stretch = Stretch::before(project, is_by_then).ok();
-        }
-        self.stretch.as_mut()?.at(project, is_by_then)
+        earlier(self.project.as_ref()?, |at| is_by(at, asked)).ok()?
     }
 }
 
@@ -93,59 +75,30 @@ fn is_by(at: &Timestamp, moment: DateTime<Utc>) -> bool {
     clock::moment(at).is_some_and(|at| at <= moment)
 }
 
-impl Stretch {
-    /// From the latest snapshot that was made by a moment; the log goes on from it, or all of the log is read.
-    fn before(project: &Project, is_by_then: impl Fn(&Timestamp) -> bool) -> Result<Stretch, StoreError> {
-        let log = log(project);
-        let replay = match Replay::after(&log, snapshot::by(project, is_by_then), MOST_OF_PAST)? {
-            Some(replay) => replay,
-            None => Replay::from_start(&log, MOST_OF_PAST)?,
-        };
-        let begin = replay.reached.clone();
-        let changes = changes(replay)?;
-        Ok(Stretch { folded: (0, begin.memory.clone()), begin, changes })
+/// The memory after the last change that was made by then, from the latest snapshot of that time or from the beginning; none if
+/// nothing was changed by then.
+fn earlier(project: &Project, is_by_then: impl Fn(&Timestamp) -> bool) -> Result<Option<Memory>, StoreError> {
+    let log = log(project);
+    let mut replay = match Replay::after(&log, snapshot::by(project, &is_by_then), MOST_OF_PAST)? {
+        Some(replay) => replay,
+        None => Replay::from_start(&log, MOST_OF_PAST)?,
+    };
+    let is_whole = replay.reached.place.seq == 0;
+    let mut has_changed = false;
+    while replay.step_if(&is_by_then)?.is_some() {
+        has_changed = true;
     }
-
-    fn is_whole(&self) -> bool {
-        self.begin.place.seq == 0
+    if is_whole && has_changed {
+        // There was none that a later turn could begin from.
+        snapshot::keep(project, &replay.reached);
     }
-
-    fn at(&mut self, project: &Project, is_by_then: impl Fn(&Timestamp) -> bool) -> Option<Memory> {
-        let count = self.changes.iter().take_while(|(change, _)| is_by_then(&change.at)).count();
-        let is_first = self.folded.0 == 0;
-        if count < self.folded.0 {
-            self.folded = (0, self.begin.memory.clone());
-        }
-        let memory = &mut self.folded.1;
-        for (change, _) in &self.changes[self.folded.0..count] {
-            memory.step = memory.step.max(change.step);
-            // A change in the log was accepted once, so it is accepted again.
-            let _ = memory.apply(&change.change);
-        }
-        self.folded.0 = count;
-        let last = count.checked_sub(1).and_then(|last| self.changes.get(last));
-        if let (true, true, Some((_, place))) = (self.is_whole(), is_first, last) {
-            // There was none that a later turn could begin from.
-            snapshot::keep(
-                project,
-                &Snapshot { place: place.clone(), memory: self.folded.1.clone(), steps: 0 },
-            );
-        }
-        (count > 0 || !self.is_whole()).then(|| self.folded.1.clone())
-    }
-}
-
-fn changes(mut replay: Replay<'_>) -> Result<Vec<(Change, Place)>, StoreError> {
-    let mut changes = Vec::new();
-    while let Some(change) = replay.step()? {
-        changes.push((change, replay.reached.place.clone()));
-    }
-    Ok(changes)
+    Ok((has_changed || !is_whole).then_some(replay.reached.memory))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::snapshot::{Place, Snapshot};
     use crate::memory::{change, load};
     use crate::{Durability, disk};
     use plimsoll_domain::memory::{Op, Register};
@@ -165,13 +118,13 @@ mod tests {
             std::thread::sleep(Duration::from_millis(5));
             moments.push(clock::fine_stamp(clock::now()));
         }
-        let mut past = Past::of(Standing::of(&project));
-        let mut at = |moment: &Timestamp| {
+        let past = Past::of(Standing::of(&project));
+        let at = |moment: &Timestamp| {
             past.at(moment).map(|memory| memory.register(Register::Next).to_owned()).unwrap_or_default()
         };
-        let found: Vec<String> = moments.iter().map(&mut at).collect();
+        let found: Vec<String> = moments.iter().map(at).collect();
         assert_eq!(found, ["", "one", "two", "three"]);
-        let backwards: Vec<String> = moments.iter().rev().map(&mut at).collect();
+        let backwards: Vec<String> = moments.iter().rev().map(at).collect();
         assert_eq!(backwards, ["three", "two", "one", ""]);
     }
 

@@ -7,7 +7,7 @@ use crate::sessions;
 use crate::turn_log::{Forwards, Head, LineStart, RawLine};
 use crate::{Durability, Project, StoreError, TurnLog, disk};
 use plimsoll_domain::Timestamp;
-use plimsoll_domain::log_line::LogLine;
+use plimsoll_domain::log_line::{Header, LogLine, RecordKind};
 use plimsoll_domain::memory::{Frame, Memory};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -149,10 +149,22 @@ impl Replay<'_> {
 
     /// Applies the next change; none at the end. It says in which frame it was made.
     pub(super) fn step(&mut self) -> Result<Option<Change>, StoreError> {
+        self.step_if(|_| true)
+    }
+
+    /// Applies the next change if it was made when it should have been; none at the end, and at a change that was not.
+    pub(super) fn step_if(
+        &mut self,
+        is_in_time: impl Fn(&Timestamp) -> bool,
+    ) -> Result<Option<Change>, StoreError> {
         while let Some(line) = self.lines.next() {
             let line = line?;
             let parsed = LogLine::parse(&line.bytes);
             self.log.refuse_newer(&line.bytes, parsed.as_ref())?;
+            let is_late = |header: &Header| header.kind == RecordKind::Memory && !is_in_time(&header.at);
+            if parsed.as_ref().is_some_and(|parsed| is_late(&parsed.header)) {
+                return Ok(None);
+            }
             let change = self.take(&line, parsed);
             // Large pieces may be many times the log.
             if self.room.is_used_up() {

@@ -30,7 +30,7 @@ fn alloc(project: &Project, name: &str) {
 fn is_kept(place: &Place, project: &Project) -> bool {
     let at = Timestamp::from(AT);
     let head = place.log.head().unwrap_or_default();
-    let mut past = Past::of(Standing::of(project));
+    let past = Past::of(Standing::of(project));
     let kept = place.log.noted_memory(&head).and_then(|noted| past.as_before(&at, noted));
     let whole = past.at(&at).map(|memory| memory.snapshot()).unwrap_or_default();
     let expected = encode(&turn(whole.clone())).content;
