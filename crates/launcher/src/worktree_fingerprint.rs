@@ -4,7 +4,6 @@
 //! the blobs of HEAD, and over them the working tree wherever it differs. Nothing is written anywhere.
 
 mod coarse;
-mod inner;
 
 use crate::changes::{self, Change, FolderInTree, names, quoted};
 use crate::git;
@@ -118,7 +117,7 @@ impl Content<'_> {
             let mode = what.get(..6)?;
             let id = what.rsplit(|byte| *byte == b' ').next()?;
             if mode == b"160000" {
-                self.add_inner(&folder.join(OsStr::from_bytes(path)), path, id)?;
+                self.add_inner(&folder.join(OsStr::from_bytes(path)), path)?;
                 continue;
             }
             let is_link = mode == b"120000";
@@ -136,7 +135,7 @@ impl Content<'_> {
             let path = folder.join(OsStr::from_bytes(&change.path));
             match path.symlink_metadata() {
                 Ok(found) if found.is_symlink() => self.note(key, link_at(&path)?)?,
-                Ok(found) if found.is_dir() && is_repository(&change) => self.add_inner(&path, &key, b"")?,
+                Ok(found) if found.is_dir() && is_repository(&change) => self.add_inner(&path, &key)?,
                 Ok(found) if found.is_file() => {
                     let mode = mode_of(&change, &found);
                     if is_read(&path, &found) {
@@ -155,18 +154,12 @@ impl Content<'_> {
         self.name_by_content(place, unnamed)
     }
 
-    /// A repository inside this one counts by its commit and by every file in it. Its git folder is read and no git is
-    /// started there: that would do as its settings say, and the agent may have written them.
-    fn add_inner(&mut self, folder: &Path, key: &[u8], committed: &[u8]) -> Option<()> {
+    /// A repository inside this one counts by every file in it. No git is started there: that would do as its settings say, and
+    /// the agent may have written them.
+    fn add_inner(&mut self, folder: &Path, key: &[u8]) -> Option<()> {
         let key = key.strip_suffix(b"/").unwrap_or(key);
-        let head = inner::head(folder);
-        let id = head.as_ref().map_or(committed, |head| head.as_bytes());
-        self.note(key.to_owned(), [b"160000 ", id].concat())?;
-        match head {
-            Some(_) => self.add_folder(folder, &[key, b"/"].concat()),
-            // Not checked out, without a commit, or broken.
-            None => Some(()),
-        }
+        self.note(key.to_owned(), b"160000".to_vec())?;
+        if folder.is_symlink() { Some(()) } else { self.add_folder(folder, &[key, b"/"].concat()) }
     }
 
     /// No filter is run to see what git would commit: a file under one counts as it is on the disk, always, so that it

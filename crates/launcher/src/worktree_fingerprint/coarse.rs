@@ -36,7 +36,7 @@ impl Content<'_> {
             let path = entry.get(3..)?.strip_prefix(place.prefix.as_slice())?;
             let on_disk = folder.join(OsStr::from_bytes(path));
             match on_disk.symlink_metadata() {
-                Ok(found) if found.is_dir() => self.add_inner(&on_disk, path, b"")?,
+                Ok(found) if found.is_dir() => self.add_inner(&on_disk, path)?,
                 Ok(found) => self.note(path.to_owned(), by_time(mode_on_disk(&found), &found))?,
                 Err(_) => self.note(path.to_owned(), b"gone".to_vec())?,
             }
@@ -51,7 +51,7 @@ impl Content<'_> {
             if let Some(rest) = entry.strip_prefix(b"160000 ") {
                 let tabulator = rest.iter().position(|byte| *byte == b'\t')?;
                 let path = &rest[tabulator + 1..];
-                self.add_inner(&folder.join(OsStr::from_bytes(path)), path, b"")?;
+                self.add_inner(&folder.join(OsStr::from_bytes(path)), path)?;
             }
         }
         Some(())
