@@ -1,5 +1,5 @@
-//! Hands the linker a script by which what a hook touches lies side by side: `together.txt` has the names, which
-//! `scripts/order.sh` has traced. Only if `scripts/build.sh` has found that the linker takes such scripts.
+//! Hands the linker two scripts: one makes all programs smaller, and by the other what a hook touches lies side by side. `together.txt` has
+//! the names, which `scripts/order.sh` has traced. Only if `scripts/build.sh` has found that the linker takes such scripts.
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
@@ -15,16 +15,33 @@ fn main() {
     if std::env::var_os("PLIMSOLL_TOGETHER").is_none_or(|asked| asked.is_empty()) {
         return;
     }
-    let script = Path::new(&std::env::var_os("OUT_DIR").unwrap()).join("together.ld");
-    std::fs::write(&script, linker_script(include_str!("together.txt"))).unwrap();
+    let folder = std::env::var_os("OUT_DIR").unwrap();
+    let write_script = |name: &str, script: &str| {
+        let path = Path::new(&folder).join(name);
+        std::fs::write(&path, script).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    for word in ["-T", &write_script("smaller.ld", WITHOUT_UNWIND_TABLES)] {
+        println!("cargo::rustc-link-arg-bins={word}");
+    }
     // All that is only read is one segment: fewer pages at edges.
-    for word in ["-T", script.to_str().unwrap(), "-z", "noseparate-code"] {
+    let script = write_script("together.ld", &order_script(include_str!("together.txt")));
+    for word in ["-T", &script, "-z", "noseparate-code"] {
         println!("cargo::rustc-link-arg-bin=plimsoll-hook={word}");
     }
 }
 
+/// The tables by which a stack is unwound are a fifteenth of a program. A panic aborts, and in a stripped program a backtrace has no names.
+/// Those of the C library's own objects stay, which name their begin and their end.
+const WITHOUT_UNWIND_TABLES: &str = "SECTIONS
+{
+  /DISCARD/ : { *(EXCLUDE_FILE(*crtbegin*.o *crtend*.o) .eh_frame .gcc_except_table .gcc_except_table.*) }
+}
+INSERT BEFORE .text;
+";
+
 /// Places before the linker's own script does. A name that nothing has is passed over.
-fn linker_script(names: &str) -> String {
+fn order_script(names: &str) -> String {
     let named = |kinds: &str, sections: &[&str]| -> String {
         let line = |name: &str| {
             let sections: Vec<String> = sections.iter().map(|section| format!("{section}.{name}")).collect();
@@ -38,14 +55,8 @@ fn linker_script(names: &str) -> String {
     let functions = named("tw", &[".text", ".text.unlikely"]);
     // What is written first ends the file's part and begins what only memory has: one page.
     let (data, blank) = (named("d", &[".data", ".data.rel.local"]), named("b", &[".bss"]));
-    // The tables by which a stack is unwound are 300 kB. A panic aborts, and in a stripped program a backtrace has no names.
     format!(
         "SECTIONS
-{{
-  /DISCARD/ : {{ *(EXCLUDE_FILE(*crtbegin*.o *crtend*.o) .eh_frame .gcc_except_table .gcc_except_table.*) }}
-}}
-INSERT BEFORE .text;
-SECTIONS
 {{
   .rodata.together : {{
     *(.rodata.cst*)
