@@ -232,11 +232,11 @@ while read -r program limit; do
   [ -x "$PROGRAMS/$program" ] || { echo "cost.sh: there is no $PROGRAMS/$program" >&2; exit 1; }
   row "$program" "$(stat -c %s "$PROGRAMS/$program")" "$limit"
 done <<'LIMITS'
-plimsoll-post-tool 5150000
-plimsoll 13900000
-plimsoll-fleet 8300000
-plimsoll-linear 3000000
-plimsoll-mcp 3400000
-plimsoll-otel 2920000
+plimsoll-post-tool 3600000
+plimsoll 11000000
+plimsoll-fleet 6400000
+plimsoll-linear 2550000
+plimsoll-mcp 2750000
+plimsoll-otel 2550000
 LIMITS
 exit "$FAILED"
