@@ -24,7 +24,7 @@ use crate::question::OpenQuestion;
 use crate::size::{ItemCost, MeasuredItem, OpenItemCost};
 use crate::subagent_usage::SubagentUsage;
 use crate::todo::{TodoList, same_item};
-use document::strip_nulls;
+use document::{remove_gone_fields, strip_nulls};
 use read::History;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -148,9 +148,14 @@ impl RunState {
 
     /// Writes the state into its document: our fields in their old places, foreign fields untouched.
     pub fn write_into(&self, document: &mut Value) {
-        if let Some(known) = self.text().and_then(|text| serde_json::from_str(&text).ok()) {
-            merge(document, known);
+        let known_document =
+            |state: &RunState| -> Option<Value> { serde_json::from_str(&state.text()?).ok() };
+        let Some(known) = known_document(self) else { return };
+        let earlier = RunState::from_document(document).ok();
+        if let Some(earlier) = earlier.as_ref().and_then(known_document) {
+            remove_gone_fields(document, &earlier, &known);
         }
+        merge(document, known);
     }
 
     /// True when this session owns the run. An empty or missing id never matches.
@@ -400,6 +405,23 @@ mod tests {
         assert_eq!(document["context_history"][1]["peak_percent"], 62);
         assert_eq!(document["context_checkpoint"]["who"], "me");
         assert_eq!(RunState::from_document(&document).unwrap(), state);
+    }
+
+    #[test]
+    fn a_field_that_became_empty_leaves_the_document_of_somebody_else() {
+        let mut state = RunState::default();
+        state.outcomes.protected_needs_user = true;
+        state.options.protect = vec!["tests".to_owned()];
+        state.context_checkpoint.earlier_handoff = "old.md".to_owned();
+        let mut document = json!({"mine": 1, "context_checkpoint": {"theirs": 2}});
+        state.write_into(&mut document);
+        assert_eq!(RunState::from_document(&document).unwrap(), state);
+        state.outcomes.protected_needs_user = false;
+        state.options.protect.clear();
+        state.context_checkpoint.earlier_handoff.clear();
+        state.write_into(&mut document);
+        assert_eq!(RunState::from_document(&document).unwrap(), state);
+        assert_eq!((&document["mine"], &document["context_checkpoint"]["theirs"]), (&json!(1), &json!(2)));
     }
 
     #[test]

@@ -13,6 +13,28 @@ pub(super) fn strip_nulls(value: &mut Value) {
     }
 }
 
+/// Removes the fields of an earlier state that a new one leaves out because they are empty now: laid over a document, the new state would
+/// leave them as they were.
+pub(super) fn remove_gone_fields(document: &mut Value, earlier: &Value, new: &Value) {
+    match (document, earlier, new) {
+        (Value::Object(document), Value::Object(earlier), Value::Object(new)) => {
+            for (key, earlier) in earlier {
+                match (new.get(key), document.get_mut(key)) {
+                    (None, _) => drop(document.shift_remove(key)),
+                    (Some(new), Some(place)) => remove_gone_fields(place, earlier, new),
+                    (Some(_), None) => {}
+                }
+            }
+        }
+        (Value::Array(document), Value::Array(earlier), Value::Array(new)) => {
+            for ((place, earlier), new) in document.iter_mut().zip(earlier).zip(new) {
+                remove_gone_fields(place, earlier, new);
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Lays known fields over a document. Objects are merged; in lists an element keeps its foreign fields while
 /// it is the same thing, which is known by its first field.
 pub fn merge(document: &mut Value, known: Value) {
