@@ -146,7 +146,7 @@ fn a_link_of_a_sandboxed_agent_in_place_of_the_prompt_is_not_read() {
 #[test]
 fn the_commands_that_an_agent_calls_work_in_the_sandbox_and_write_nothing_outside() {
     let (world, _model) = sandboxed(
-        "for command in checkpoint status context 'memory set R4 Note' plan 'log' stop; do echo \"== $command\"; plimsoll $command; echo \"-- $?\"; done",
+        "for command in checkpoint status 'status --markdown' 'memory set R4 Note' plan 'log' stop; do echo \"== $command\"; plimsoll $command; echo \"-- $?\"; done",
     );
     let before = outside(&world);
     let finished = run(&world, &[]);
