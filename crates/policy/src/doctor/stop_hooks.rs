@@ -10,22 +10,30 @@ pub struct StopHook {
     pub file: String,
     /// The plugin that brings it, if one does.
     pub plugin: Option<String>,
-    /// What it runs.
+    /// The command that it runs.
     pub command: String,
 }
 
-/// Plugins and files of loops that keep a session going from a Stop hook have one of these in their names: Ralph loops, the loop of
+/// Plugins and commands of loops that keep a session going from a Stop hook have one of these in their names: Ralph loops, the loop of
 /// cc-skills, and oh-my-claudecode.
-const LOOP_MARKS: [&str; 5] = ["ralph", "loop-until-done", "oh-my-claudecode", "omc@", "persistent-mode"];
+const LOOP_MARKS: [&str; 8] = [
+    "ralph-wiggum",
+    "ralph-loop",
+    "ralph_loop",
+    "prp-ralph",
+    "loop-until-done",
+    "oh-my-claudecode",
+    "omc@",
+    "persistent-mode",
+];
 
 impl StopHook {
     fn is_loop(&self) -> bool {
-        let command = self.command.to_lowercase();
-        // A folder may be named after a user, so only the last part of a path counts.
-        let files = command.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
-        let is_marked = |name: &str| LOOP_MARKS.iter().any(|mark| name.contains(mark));
-        self.plugin.iter().map(|plugin| plugin.to_lowercase()).any(|plugin| is_marked(&plugin))
-            || files.into_iter().any(is_marked)
+        let plugin = self.plugin.as_deref().unwrap_or_default();
+        let command_line = format!("{plugin} {}", self.command).to_lowercase();
+        // A user or a folder may be named ralph, too, so this name counts only in the last part of a path.
+        let mut files = command_line.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
+        LOOP_MARKS.iter().any(|mark| command_line.contains(mark)) || files.any(|file| file.contains("ralph"))
     }
 
     fn finding(&self) -> Finding {
@@ -73,6 +81,7 @@ mod tests {
             (Some(official), "${CLAUDE_PLUGIN_ROOT}/hooks/stop-hook.sh", "loops.known"),
             (None, "node \"$HOME/.claude/hooks/persistent-mode.mjs\"", "loops.known"),
             (None, "bash .claude/hooks/ralph-stop.sh", "loops.known"),
+            (None, "node ~/.claude/plugins/oh-my-claudecode/stop.mjs", "loops.known"),
             (None, "/home/ralph/bin/bell done.ogg", "loops.other_hook"),
         ] {
             assert_eq!(codes(&section(&[hook(plugin, command)])), [expected], "{command}");
