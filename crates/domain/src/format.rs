@@ -3,6 +3,7 @@
 //! Rule: what a field means never changes within a format, and new fields may be missed. A file without the number is of the
 //! first format, from before there was one. Records of logs have the same number for themselves (`log_line::Header::v`).
 
+use crate::text::json_text;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// The format that this version writes, and the newest that it reads.
@@ -35,8 +36,7 @@ pub fn newer(document: &[u8]) -> Option<u32> {
     }
     // serde would fill the field from a list, too.
     let is_object = document.trim_ascii_start().starts_with(b"{");
-    let Numbered { format } =
-        serde_json::from_str(std::str::from_utf8(document).ok()?).ok().filter(|_| is_object)?;
+    let Numbered { format } = serde_json::from_str(json_text(document).ok()?).ok().filter(|_| is_object)?;
     (format > FORMAT).then_some(format)
 }
 
@@ -50,7 +50,7 @@ pub fn newer_record(line: &[u8]) -> Option<u32> {
     struct Version {
         v: u32,
     }
-    let Numbered { header: Version { v } } = serde_json::from_str(std::str::from_utf8(line).ok()?).ok()?;
+    let Numbered { header: Version { v } } = serde_json::from_str(json_text(line).ok()?).ok()?;
     (v > FORMAT).then_some(v)
 }
 

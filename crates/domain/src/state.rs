@@ -23,6 +23,7 @@ use crate::promise::PromiseCode;
 use crate::question::OpenQuestion;
 use crate::size::{ItemCost, MeasuredItem, OpenItemCost};
 use crate::subagent_usage::SubagentUsage;
+use crate::text::json_text;
 use crate::todo::{TodoList, same_item};
 use document::{remove_gone_fields, strip_nulls};
 use read::History;
@@ -96,10 +97,6 @@ pub enum VerifyEach {
     Promise,
 }
 
-fn as_text(bytes: &[u8]) -> Result<&str, serde_json::Error> {
-    std::str::from_utf8(bytes).map_err(|error| serde::de::Error::custom(format_args!("not UTF-8: {error}")))
-}
-
 /// How many of the last items are remembered with their cost.
 const GROWTH_KEPT: usize = 20;
 
@@ -121,13 +118,13 @@ impl RunState {
         // Straight off the text takes a third of the time. What that refuses, such as a `null` or a field that is there twice,
         // the document decides.
         // The letters are checked once for the whole text, not for each of its strings.
-        let text = as_text(text)?;
+        let text = json_text(text)?;
         read::read(text, History::Read).or_else(|_| RunState::from_document(&serde_json::from_str(text)?))
     }
 
     /// Reads the state with an empty history: the history grows with the run, and hooks do not need it.
     pub fn from_text_without_history(text: &[u8]) -> Result<RunState, serde_json::Error> {
-        let state = read::read(as_text(text)?, History::Skip).or_else(|_| RunState::from_text(text))?;
+        let state = read::read(json_text(text)?, History::Skip).or_else(|_| RunState::from_text(text))?;
         Ok(RunState { context_history: Vec::new(), ..state })
     }
 
@@ -148,6 +145,7 @@ impl RunState {
 
     /// Writes the state into its document: our fields in their old places, foreign fields untouched.
     pub fn write_into(&self, document: &mut Value) {
+        // By way of the text: another serializer would make the hook programs larger.
         let known_document =
             |state: &RunState| -> Option<Value> { serde_json::from_str(&state.text()?).ok() };
         let Some(known) = known_document(self) else { return };

@@ -164,7 +164,7 @@ impl StatusLine {
                 "statusline.separator has a control character, which a terminal may interpret".to_owned(),
             );
         }
-        // What is borrowed are the names of the default lines; what a file names is owned.
+        // Only the names in the default lines are borrowed, and these need no check.
         let unknown = |name: &&Cow<'static, str>| {
             matches!(name, Cow::Owned(_))
                 && SegmentKind::named(name).is_none()

@@ -112,6 +112,11 @@ fn escaped(json: &str, is_kept: impl Fn(char) -> bool) -> String {
     text
 }
 
+/// Returns the bytes of a JSON document as text; an error if they are not UTF-8.
+pub fn json_text(bytes: &[u8]) -> serde_json::Result<&str> {
+    std::str::from_utf8(bytes).map_err(|error| serde::de::Error::custom(format_args!("not UTF-8: {error}")))
+}
+
 /// JSON as a value; null if it is none. JavaScript may cut a text in the middle of an emoji and write half of it,
 /// which Rust refuses: such a half is replaced.
 pub fn json_value(json: &str) -> serde_json::Value {

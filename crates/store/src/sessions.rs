@@ -4,6 +4,7 @@ use crate::layout::is_plain;
 use crate::lock::{self, Lock};
 use crate::{Durability, Project, StoreError, clock, disk};
 use plimsoll_domain::record::{ClientSettings, StatusRecord};
+use plimsoll_domain::text::json_text;
 use plimsoll_domain::{SessionId, SessionRecord};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -149,10 +150,7 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> 
         // serde would fill the fields from a list, in their order.
         return Err(serde::de::Error::custom("a list, not an object"));
     }
-    match std::str::from_utf8(bytes) {
-        Ok(text) => serde_json::from_str(text),
-        Err(error) => Err(serde::de::Error::custom(format_args!("not UTF-8: {error}"))),
-    }
+    serde_json::from_str(json_text(bytes)?)
 }
 
 /// Moves a file that does not parse out of the way, under a name that says when.

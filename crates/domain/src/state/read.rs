@@ -2,8 +2,7 @@
 //! a form of its own: that takes three times as long where a plan is long, and adds 200 kB to the hook programs.
 
 use super::{
-    AtStart, Checkpoint, Format, HistoryEntry, Items, IterationRecord, Lifecycle, Outcomes, PromiseCode,
-    RunId, RunOptions, RunState, SessionId, Spent,
+    Checkpoint, Format, HistoryEntry, Items, IterationRecord, PromiseCode, RunId, RunState, SessionId,
 };
 use serde::Deserialize;
 use serde::de::value::MapDeserializer;
@@ -90,15 +89,15 @@ impl<'de> Visitor<'de> for StateVisitor {
                 _ => others.push((key, map.next_value()?)),
             }
         }
-        let short: ShortFields = read_group(&others).map_err(A::Error::custom)?;
-        let items: Items = read_group(&others).map_err(A::Error::custom)?;
+        let short: ShortFields = read_group(&others)?;
+        let items: Items = read_group(&others)?;
         Ok(RunState {
             format: short.format,
-            options: read_group::<RunOptions>(&others).map_err(A::Error::custom)?,
+            options: read_group(&others)?,
             iteration: short.iteration,
-            at_start: read_group::<AtStart>(&others).map_err(A::Error::custom)?,
-            lifecycle: read_group::<Lifecycle>(&others).map_err(A::Error::custom)?,
-            outcomes: read_group::<Outcomes>(&others).map_err(A::Error::custom)?,
+            at_start: read_group(&others)?,
+            lifecycle: read_group(&others)?,
+            outcomes: read_group(&others)?,
             items: Items {
                 todo_items: long.todo_items.unwrap_or_default(),
                 completed_items: long.completed_items.unwrap_or_default(),
@@ -114,14 +113,15 @@ impl<'de> Visitor<'de> for StateVisitor {
             nonce: short.nonce,
             revision: short.revision,
             iteration_record: long.iteration_record.unwrap_or_default(),
-            spent: read_group::<Spent>(&others).map_err(A::Error::custom)?,
+            spent: read_group(&others)?,
         })
     }
 }
 
 /// Reads those of the fields that a group has.
-fn read_group<'de, T: Deserialize<'de>>(fields: &[(&'de str, &'de RawValue)]) -> serde_json::Result<T> {
-    T::deserialize(MapDeserializer::new(fields.iter().copied()))
+fn read_group<'de, T: Deserialize<'de>, E: Error>(fields: &[(&'de str, &'de RawValue)]) -> Result<T, E> {
+    let fields = MapDeserializer::<_, serde_json::Error>::new(fields.iter().copied());
+    T::deserialize(fields).map_err(E::custom)
 }
 
 fn take<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
@@ -246,7 +246,7 @@ mod tests {
             assert_ne!(text, compact, "{from}");
             assert_same(&text, &format!("{from} as {to}"));
         }
-        // What an unknown field holds is not decoded.
+        // The value of an unknown field is not decoded.
         for undecodable in ["\"\\ud800\"", "1e999"] {
             let text = compact.replacen("\"status\":", &format!("\"mine\":{undecodable},\"status\":"), 1);
             let [state, expected] =
