@@ -91,7 +91,7 @@ fn ask<T: Send + 'static>(
     doing: &'static str,
     work: impl FnOnce(Database) -> Result<T, FleetError> + Send + 'static,
 ) -> Result<T, FleetError> {
-    within(ANSWER, found::find()?, doing, |settings| work(Database::connect(settings)?))
+    within(ANSWER, found::find_settings()?, doing, |settings| work(Database::connect(settings)?))
 }
 
 /// Asks about a fleet in it.

@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 pub const URL: &str = DATABASE_VARIABLE;
 
 /// How the database is reached, by everything that a user of libpq may have said.
-pub fn find() -> Result<Settings, FleetError> {
-    find_by(&environment::variable)
+pub fn find_settings() -> Result<Settings, FleetError> {
+    find_settings_by(&environment::variable)
 }
 
 /// The same by other variables than those of this process.
-pub fn find_by(variable: Variables<'_>) -> Result<Settings, FleetError> {
+pub fn find_settings_by(variable: Variables<'_>) -> Result<Settings, FleetError> {
     let stated = variable(URL).map(|url| of_connection_string(&url)).transpose()?.unwrap_or_default();
     let mut parameters = of_environment(variable);
     // The stronger comes later: variables, service, address.

@@ -34,6 +34,6 @@ pub use fleet::journal::Event;
 pub use fleet::members::WorkerReport;
 pub use fleet::plan::{NewPlan, objective_hash, prepare};
 pub use fleet::standing::{Counts, ItemStanding, Standing, WorkerStanding, standings};
-pub use found::{URL, find, find_by};
+pub use found::{URL, find_settings, find_settings_by};
 pub use schema::VERSION;
 pub use tls::TrustError;

@@ -224,7 +224,7 @@ pub(crate) fn settings(parameters: &Parameters, here: Here) -> Result<Settings, 
     })
 }
 
-/// What PostgreSQL's client library for Rust reads by itself.
+/// The keywords that PostgreSQL's client library for Rust reads by itself.
 const READ_BY_LIBRARY: [&str; 11] = [
     "application_name",
     "channel_binding",
@@ -265,7 +265,7 @@ fn servers(parameters: &Parameters, ssl: SslMode, here: &Here) -> Result<Vec<Ser
     (0..count).map(server).collect()
 }
 
-/// What the client library is told of one server.
+/// Returns the configuration of the client library for one server.
 fn client_config(parameters: &Parameters, ssl: SslMode, here: &Here) -> Result<Config, SettingsError> {
     let stated = |name: &str| parameters.get(name).filter(|value| !value.is_empty());
     let pair = |name: &&str| {

@@ -170,7 +170,7 @@ fn work(arguments: &JoinArguments) -> Result<u8, JoinError> {
 }
 
 fn open(name: &str) -> Result<Fleet, FleetError> {
-    Fleet::open(Database::connect(found::find()?)?, name)
+    Fleet::open(Database::connect(found::find_settings()?)?, name)
 }
 
 /// The project of the fleet in this clone.

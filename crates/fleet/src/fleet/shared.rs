@@ -111,7 +111,7 @@ impl Fleet {
     }
 
     /// Takes what has become of an item.
-    pub fn tell(&mut self, result: &ItemResult) -> Result<(), FleetError> {
+    pub fn record_result(&mut self, result: &ItemResult) -> Result<(), FleetError> {
         let (kind, doing, detail) = match &result.outcome {
             ItemOutcome::Offered => ("offered", "offer the work on an item", result.start.clone()),
             ItemOutcome::Failed(reason) => ("failed", "give an item back", storable(reason)),
@@ -268,7 +268,7 @@ impl SharedBoard for MachineBoard {
 
     fn tell(&mut self, result: &ItemResult) -> Result<(), BoardError> {
         let result = result.clone();
-        self.ask(move |fleet| fleet.tell(&result))
+        self.ask(move |fleet| fleet.record_result(&result))
     }
 
     fn pause(&mut self, length: Duration) -> Result<(), BoardError> {

@@ -22,7 +22,7 @@ pub(crate) struct WatchedFleet {
 
 impl WatchedFleet {
     pub(crate) fn new(name: &str) -> WatchedFleet {
-        let open = |name: &str| Fleet::open(Database::connect(found::find()?)?, name);
+        let open = |name: &str| Fleet::open(Database::connect(found::find_settings()?)?, name);
         WatchedFleet { name: name.to_owned(), fleet: None, open: Arc::new(open), limit: ANSWER }
     }
 

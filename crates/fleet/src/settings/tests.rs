@@ -194,7 +194,7 @@ fn every_setting_of_libpq_has_one_treatment_and_is_obeyed_refused_or_documented(
         let by_variable = of_environment(|name| (name == variable).then(|| "hunter2".to_owned()));
         let error = settings(&by_variable, here()).expect_err(variable).to_string();
         assert!(error.contains(variable), "{error}");
-        // What an address states counts instead of the variable.
+        // A value in the address overrides the variable.
         let Some(value) = except.first() else { continue };
         let stated = of_connection_string(&format!("host=db {keyword}={value}")).expect(keyword);
         let both: Parameters = by_variable.into_iter().chain(stated).collect();

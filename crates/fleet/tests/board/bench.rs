@@ -2,7 +2,7 @@
 
 use plimsoll_domain::state::Deliver;
 use plimsoll_domain::workers::{ItemOutcome, ItemResult};
-use plimsoll_fleet::{Database, Fleet, FleetError, NewPlan, URL, find_by};
+use plimsoll_fleet::{Database, Fleet, FleetError, NewPlan, URL, find_settings_by};
 use plimsoll_policy::plan::Item;
 use plimsoll_policy::workers::Claim;
 use plimsoll_testkit::postgres::Postgres;
@@ -17,7 +17,7 @@ pub(crate) fn client(server: &Postgres) -> Client {
 pub(crate) fn settings(said: &[(&str, &str)]) -> Result<plimsoll_fleet::settings::Settings, FleetError> {
     let variable =
         |name: &str| said.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-    find_by(&variable)
+    find_settings_by(&variable)
 }
 
 pub(crate) fn database(address: &str) -> Result<Database, FleetError> {
@@ -61,7 +61,7 @@ pub(crate) fn open(address: &str, name: &str) -> Fleet {
     Fleet::open(database(address).expect("a connection"), name).expect("a fleet")
 }
 
-/// What a member does, in one word each.
+/// The steps of a member, each as one call.
 pub(crate) trait Member {
     fn tell_outcome(&mut self, claim: Claim, start: &str, outcome: ItemOutcome) -> Result<(), FleetError>;
 
@@ -88,7 +88,7 @@ pub(crate) trait Member {
 impl Member for Fleet {
     fn tell_outcome(&mut self, claim: Claim, start: &str, outcome: ItemOutcome) -> Result<(), FleetError> {
         let (item, epoch, start) = (claim.item, claim.epoch, start.to_owned());
-        self.tell(&ItemResult { item, epoch, start, outcome, ..ItemResult::default() })
+        self.record_result(&ItemResult { item, epoch, start, outcome, ..ItemResult::default() })
     }
 
     fn settle(&mut self, is_in_target: impl Fn(&str) -> bool) -> Result<Vec<usize>, FleetError> {

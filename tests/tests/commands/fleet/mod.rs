@@ -7,7 +7,7 @@ mod page;
 mod story;
 
 use plimsoll_domain::workers::{ItemOutcome, ItemResult};
-use plimsoll_fleet::{Database, Fleet, URL, find_by};
+use plimsoll_fleet::{Database, Fleet, URL, find_settings_by};
 use plimsoll_policy::workers::{Claim, TRIES};
 use plimsoll_testkit::postgres::{Postgres, Setup};
 use plimsoll_testkit::world::{Finished, World};
@@ -65,7 +65,8 @@ impl Bench {
     /// The board, as a member of the fleet has it.
     fn member(&self) -> Fleet {
         let address = self.server.socket();
-        let settings = find_by(&|name: &str| (name == URL).then(|| address.clone())).expect("an address");
+        let settings =
+            find_settings_by(&|name: &str| (name == URL).then(|| address.clone())).expect("an address");
         Fleet::open(Database::connect(settings).expect("a connection"), "night").expect("a fleet")
     }
 }
@@ -78,7 +79,7 @@ fn claim(member: &mut Fleet, worker: &str) -> Claim {
 fn tell(member: &mut Fleet, claim: Claim, start: &str, outcome: ItemOutcome) {
     let (item, epoch, start) = (claim.item, claim.epoch, start.to_owned());
     let result = ItemResult { item, epoch, start, outcome, ..ItemResult::default() };
-    member.tell(&result).expect("the item is the member's");
+    member.record_result(&result).expect("the item is the member's");
 }
 
 /// Fails at the next item until it is set aside.
