@@ -16,9 +16,9 @@ pub struct Lookalike {
 struct Bullet<'a> {
     /// The number of its line, from 0.
     line: usize,
-    /// What is before the marker.
+    /// The text before the marker.
     indent: &'a str,
-    /// What follows the marker, with the line end.
+    /// The text after the marker, with the line end.
     rest: &'a str,
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What the model answers to one request.
+/// The model's answer to one request.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub(super) text: Option<String>,

@@ -103,8 +103,8 @@ pub fn update_foreign(
     Ok(true)
 }
 
-/// What the status line shows of the state; none if there is none. What was seen before is seen again while nobody has written the
-/// file: it is not read then.
+/// Returns the part of the state that the status line shows; none if there is no state. While the file has not been written since
+/// `known` was read from it, `known` is returned and the file is not read.
 pub fn glance(project: &Project, known: Option<&RunGlance>) -> Option<RunGlance> {
     /// No line shows more of an item.
     const ITEM: usize = 300;

@@ -16,8 +16,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// The client and its writer say nothing new for this long: what we see is one moment.
 const QUIET: Duration = Duration::from_millis(700);
 
-/// What `plimsoll status --json` says of a project's session, asked from outside: no answer of the model asks, so
-/// that none is waited for.
+/// Returns the context of a project's session by `plimsoll status --json`. The command runs outside the session, so it waits for no answer of
+/// the model.
 fn context(world: &World, project: &Path, session_id: &str) -> Value {
     let command = world.command(bin_dir().join("plimsoll"), &["status", "--json"]).cwd(project);
     let said = command.run().expect_success().json()["context"].take();

@@ -24,10 +24,10 @@ impl<'a> Group<'a> {
         self.is_alone |= item.sessions > 1;
     }
 
-    /// What fits no session stays alone, and what gets another model is done elsewhere.
+    /// Returns true if the item may join this session. An item that is too large for one session has its own, and all items of a session have
+    /// the same model.
     fn has_room(&self, item: &Planned, room: Room) -> bool {
         let is_alone = self.is_alone || item.sessions > 1;
-        // All items of a session have the same model.
         let is_elsewhere = self.items.first().is_some_and(|first| first.model != item.model);
         !is_alone && !is_elsewhere && item.estimate.tokens < room.tokens().saturating_sub(self.tokens)
     }

@@ -50,7 +50,7 @@ pub(super) fn gather(project: &Project, chosen: &Chosen) -> Result<Report, Store
     Ok(report)
 }
 
-/// What comes from the state alone, with the sessions.
+/// The part of the report that needs only the state and the sessions.
 fn bare(project: &Project, chosen: &Chosen, snapshot: &RunSnapshot, gathered: Gathered) -> Report {
     let state = &chosen.state;
     let moment = |stamp: Option<&Timestamp>| stamp.and_then(clock::moment);
