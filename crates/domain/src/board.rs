@@ -9,7 +9,7 @@ pub type Moment = u64;
 /// The items of a plan, and what holds for all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Board {
+pub struct BoardState {
     /// In the plan's order.
     pub items: Vec<BoardItem>,
     /// Nothing is begun before: a usage limit that one worker met holds for all.

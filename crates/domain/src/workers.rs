@@ -1,7 +1,7 @@
 //! What a parallel run keeps beside its state, outside the project: the board, where its work comes together, and how far each
 //! item's own run is.
 
-use crate::board::{Board, Stage};
+use crate::board::{BoardState, Stage};
 use crate::cost::CostBasis;
 use crate::format::Format;
 use crate::git_names::{BranchName, CommitId, InvalidBranchName, InvalidCommitId};
@@ -17,7 +17,7 @@ pub struct Workers {
     /// The format of the file.
     pub format: Format,
     /// Who works on what.
-    pub board: Board,
+    pub board: BoardState,
     /// The branch into which everything is merged.
     pub target: String,
     /// The commit at which it began.

@@ -16,7 +16,7 @@ pub(crate) mod watched;
 use crate::database::{Database, Parameter, Stopped};
 use crate::fault::FleetError;
 use crate::rows::{COLUMNS, Part, Placed, columns, item, moment, number, small, whole};
-use plimsoll_domain::board::{Board, BoardItem, Moment, Stage};
+use plimsoll_domain::board::{BoardItem, BoardState, Moment, Stage};
 use plimsoll_policy::workers::Fenced;
 use postgres::Transaction;
 use postgres::types::Type;
@@ -82,14 +82,14 @@ struct Change<'a> {
 
 impl Fleet {
     /// The whole board as it is.
-    pub fn board(&mut self) -> Result<Board, FleetError> {
+    pub fn board(&mut self) -> Result<BoardState, FleetError> {
         let Fleet { database, plan, name, .. } = self;
         let select = format!("select {COLUMNS} from plimsoll.item where plan = $1 order by place");
         database.transaction("read the board", |transaction| {
             let whole = plan_row(transaction, PLAN, *plan, name)?;
             let rows = transaction.query_typed(&select, &[(plan, Type::INT8)])?;
             let items: Vec<Placed> = rows.iter().map(item).collect::<Result<_, _>>()?;
-            Ok(Board { items: items.into_iter().map(|(_, item)| item).collect(), ..whole })
+            Ok(BoardState { items: items.into_iter().map(|(_, item)| item).collect(), ..whole })
         })
     }
 
@@ -136,7 +136,7 @@ fn plan_row(
     select: &str,
     plan: i64,
     name: &str,
-) -> Result<Board, Stopped> {
+) -> Result<BoardState, Stopped> {
     match transaction.query_typed_opt(select, &[(&plan, Type::INT8)])? {
         Some(row) => Ok(whole(&row)?),
         None => Err(FleetError::NoPlan(name.to_owned()).into()),
@@ -144,12 +144,12 @@ fn plan_row(
 }
 
 /// Waits until nobody else decides on the plan.
-fn lock_plan(transaction: &mut Transaction<'_>, plan: i64, name: &str) -> Result<Board, Stopped> {
+fn lock_plan(transaction: &mut Transaction<'_>, plan: i64, name: &str) -> Result<BoardState, Stopped> {
     plan_row(transaction, &format!("{PLAN} for no key update"), plan, name)
 }
 
 fn locked(transaction: &mut Transaction<'_>, plan: i64, name: &str, rows: Rows) -> Result<Part, Stopped> {
-    let whole = if rows.has_plan() { lock_plan(transaction, plan, name)? } else { Board::default() };
+    let whole = if rows.has_plan() { lock_plan(transaction, plan, name)? } else { BoardState::default() };
     let Some((which, place)) = rows.items() else { return Ok(Part::new(whole, Vec::new())) };
     let select = format!(
         "select {COLUMNS} from plimsoll.item where plan = $1 and {which} order by place for no key update"

@@ -1,7 +1,7 @@
 //! Rows of the database as items of a board, and back. The board may be a part of the plan's: what is not in it counts as merged,
 //! as everything does that a plan names and does not have.
 
-use plimsoll_domain::board::{Aside, Board, BoardItem, Lease, Moment, Stage};
+use plimsoll_domain::board::{Aside, BoardItem, BoardState, Lease, Moment, Stage};
 use plimsoll_domain::git_names::{CommitId, InvalidCommitId};
 use postgres::Row;
 use postgres::types::{FromSql, Type};
@@ -18,21 +18,21 @@ pub(crate) type Placed = (usize, BoardItem);
 /// Some items of a plan as a board of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part {
-    pub(crate) board: Board,
+    pub(crate) board: BoardState,
     /// The place in the plan of each item of the board.
     pub(crate) places: Vec<usize>,
 }
 
 impl Part {
     /// The part that these items are, with what holds for the whole plan.
-    pub(crate) fn new(whole: Board, items: Vec<Placed>) -> Part {
+    pub(crate) fn new(whole: BoardState, items: Vec<Placed>) -> Part {
         let (places, mut items): (Vec<usize>, Vec<BoardItem>) = items.into_iter().unzip();
         let part: HashMap<usize, usize> =
             places.iter().enumerate().map(|(place, of_plan)| (*of_plan, place)).collect();
         for need in items.iter_mut().flat_map(|item| &mut item.needs) {
             *need = part.get(need).copied().unwrap_or(usize::MAX);
         }
-        Part { board: Board { items, ..whole }, places }
+        Part { board: BoardState { items, ..whole }, places }
     }
 
     /// The place in this part of an item of the plan; for one that is not in it a place that no board has.
@@ -166,9 +166,9 @@ fn aside(kind: &str, reason: String) -> Aside {
 }
 
 /// What holds for the whole plan: the board without its items.
-pub(crate) fn whole(row: &Row) -> Result<Board, postgres::Error> {
+pub(crate) fn whole(row: &Row) -> Result<BoardState, postgres::Error> {
     let merger = Lease { holder: row.try_get("merger")?, until: moment(row.try_get("merger_until")?) };
-    Ok(Board {
+    Ok(BoardState {
         items: Vec::new(),
         paused_until: moment(row.try_get("paused_until")?),
         merger,
@@ -202,7 +202,8 @@ mod tests {
     #[test]
     fn a_part_of_a_plan_is_a_board_in_which_the_rest_is_merged() {
         let item = |needs: &[usize]| BoardItem { needs: needs.to_vec(), ..BoardItem::default() };
-        let part = Part::new(Board::default(), vec![(2, item(&[1])), (5, item(&[2, 9])), (7, item(&[5]))]);
+        let part =
+            Part::new(BoardState::default(), vec![(2, item(&[1])), (5, item(&[2, 9])), (7, item(&[5]))]);
         let needs: Vec<&[usize]> = part.board.items.iter().map(|item| item.needs.as_slice()).collect();
         assert_eq!(needs, [&[usize::MAX][..], &[0, usize::MAX], &[1]]);
         assert_eq!((part.place_of(5), part.place_of(1)), (1, usize::MAX));

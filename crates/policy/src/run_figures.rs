@@ -125,7 +125,7 @@ fn count_board_items(record: &Workers) -> ItemCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_domain::board::{Board, BoardItem, Lease};
+    use plimsoll_domain::board::{BoardItem, BoardState, Lease};
     use plimsoll_domain::cost::CostBasis;
     use plimsoll_domain::state::{Items, Spent};
     use plimsoll_domain::workers::Member;
@@ -142,7 +142,7 @@ mod tests {
         let works = vec![Work::default(); stages.len()];
         let row = |stage| BoardItem { text: "Item".into(), stage, ..BoardItem::default() };
         let items = stages.into_iter().map(row).collect();
-        Workers { works, board: Board { items, ..Board::default() }, ..Workers::default() }
+        Workers { works, board: BoardState { items, ..BoardState::default() }, ..Workers::default() }
     }
 
     #[test]

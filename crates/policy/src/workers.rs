@@ -12,7 +12,7 @@
 
 pub mod queue;
 
-use plimsoll_domain::board::{Aside, Board, BoardItem, Lease, Moment, Stage};
+use plimsoll_domain::board::{Aside, BoardItem, BoardState, Lease, Moment, Stage};
 use plimsoll_domain::item_area::overlap;
 use plimsoll_domain::text::{clip, one_line};
 
@@ -51,7 +51,7 @@ pub enum Outlook {
 pub struct Fenced;
 
 /// Gives the first item that can be worked on.
-pub fn claim(board: &mut Board, worker: &str, now: Moment) -> Option<Claim> {
+pub fn claim(board: &mut BoardState, worker: &str, now: Moment) -> Option<Claim> {
     let item = first_free(board, now)?;
     let row = &mut board.items[item];
     row.epoch += 1;
@@ -59,7 +59,7 @@ pub fn claim(board: &mut Board, worker: &str, now: Moment) -> Option<Claim> {
     Some(Claim { item, epoch: row.epoch })
 }
 
-fn first_free(board: &Board, now: Moment) -> Option<usize> {
+fn first_free(board: &BoardState, now: Moment) -> Option<usize> {
     if now < board.paused_until {
         return None;
     }
@@ -78,7 +78,7 @@ fn first_free(board: &Board, now: Moment) -> Option<usize> {
 /// The items on which somebody works, and those whose work is about to be merged: who began beside one of them in a file in
 /// which work conflicts would conflict, too. What waits for an item that was sent back is not among them, because that item
 /// has to begin.
-fn will_write_again(board: &Board, now: Moment) -> impl Iterator<Item = &BoardItem> {
+fn will_write_again(board: &BoardState, now: Moment) -> impl Iterator<Item = &BoardItem> {
     let will_write = move |(place, row): &(usize, &BoardItem)| match &row.stage {
         Stage::Leased { lease } => lease.holds(now),
         Stage::Offered { .. } => !waits_for_retry(board, *place),
@@ -96,7 +96,7 @@ fn conflicting_files(row: &BoardItem, contested: &[String]) -> Vec<String> {
 
 /// Returns the files in which work conflicted and that most of the items write whose work is known, such as a changelog. An
 /// item that has not begun will probably write them, too. A file that only a few items write stops nobody else.
-fn contested_files(board: &Board) -> Vec<String> {
+fn contested_files(board: &BoardState) -> Vec<String> {
     let known = board.items.iter().filter(|row| !row.writes.is_empty()).count();
     let is_written_by_most = |file: &&String| {
         let writers = board.items.iter().filter(|row| row.writes.contains(file)).count();
@@ -111,7 +111,7 @@ fn contested_files(board: &Board) -> Vec<String> {
 
 /// True for offered work that changes a file in which the work of another item conflicted, until that item's next attempt is
 /// merged: landed before, it would make that attempt conflict again. Who was sent back for the same file goes first.
-fn waits_for_retry(board: &Board, item: usize) -> bool {
+fn waits_for_retry(board: &BoardState, item: usize) -> bool {
     let row = &board.items[item];
     let is_retried = |(place, other): (usize, &BoardItem)| {
         place != item
@@ -123,7 +123,7 @@ fn waits_for_retry(board: &Board, item: usize) -> bool {
 }
 
 /// The items that somebody works on.
-fn taken(board: &Board, now: Moment) -> impl Iterator<Item = (usize, &BoardItem)> {
+fn taken(board: &BoardState, now: Moment) -> impl Iterator<Item = (usize, &BoardItem)> {
     let at_work = move |row: &BoardItem| matches!(&row.stage, Stage::Leased { lease } if lease.holds(now));
     board.items.iter().enumerate().filter(move |(_, row)| at_work(row))
 }
@@ -137,12 +137,12 @@ fn is_open(row: &BoardItem, now: Moment) -> bool {
 }
 
 // What a plan names and does not have holds nothing up: `plimsoll plan` complains of it.
-fn is_merged(board: &Board, need: usize) -> bool {
+fn is_merged(board: &BoardState, need: usize) -> bool {
     board.items.get(need).is_none_or(|row| row.stage == Stage::Merged)
 }
 
 /// Keeps an item for its worker; a lease that is over, if nobody has begun meanwhile what touches the same paths.
-pub fn renew(board: &mut Board, claim: Claim, now: Moment) -> Result<(), Fenced> {
+pub fn renew(board: &mut BoardState, claim: Claim, now: Moment) -> Result<(), Fenced> {
     let areas = held(board, claim)?.areas.clone();
     let is_taken =
         taken(board, now).any(|(place, other)| place != claim.item && overlap(&areas, &other.areas));
@@ -158,19 +158,19 @@ pub fn renew(board: &mut Board, claim: Claim, now: Moment) -> Result<(), Fenced>
 }
 
 /// Offers the work on an item, whose branch is safe by now.
-pub fn offer(board: &mut Board, claim: Claim, commit: &str) -> Result<(), Fenced> {
+pub fn offer(board: &mut BoardState, claim: Claim, commit: &str) -> Result<(), Fenced> {
     held(board, claim)?.stage = Stage::Offered { commit: commit.to_owned() };
     Ok(())
 }
 
 /// Gives an item back: its worker ended without having done it.
-pub fn give_back(board: &mut Board, claim: Claim) -> Result<(), Fenced> {
+pub fn give_back(board: &mut BoardState, claim: Claim) -> Result<(), Fenced> {
     held(board, claim)?.stage = Stage::Open;
     Ok(())
 }
 
 /// Gives an item back that its worker could not do, with what its next session is told; after some tries it is set aside.
-pub fn fail(board: &mut Board, claim: Claim, reason: &str) -> Result<(), Fenced> {
+pub fn fail(board: &mut BoardState, claim: Claim, reason: &str) -> Result<(), Fenced> {
     let row = held(board, claim)?;
     row.tries += 1;
     row.note = clip(&one_line(reason), QUESTION);
@@ -180,7 +180,7 @@ pub fn fail(board: &mut Board, claim: Claim, reason: &str) -> Result<(), Fenced>
 }
 
 /// Sets an item aside that its worker cannot go on with.
-pub fn set_aside(board: &mut Board, claim: Claim, reason: Aside) -> Result<(), Fenced> {
+pub fn set_aside(board: &mut BoardState, claim: Claim, reason: Aside) -> Result<(), Fenced> {
     let reason = match reason {
         Aside::Question(question) => Aside::Question(clip(&one_line(&question), QUESTION)),
         Aside::Ended(_) | Aside::Tries => reason,
@@ -190,14 +190,14 @@ pub fn set_aside(board: &mut Board, claim: Claim, reason: Aside) -> Result<(), F
 }
 
 /// The item of a claim, while it is leased with its epoch: also when the lease is over and nobody has taken it.
-fn held(board: &mut Board, claim: Claim) -> Result<&mut BoardItem, Fenced> {
+fn held(board: &mut BoardState, claim: Claim) -> Result<&mut BoardItem, Fenced> {
     let row = board.items.get_mut(claim.item).ok_or(Fenced)?;
     let is_held = matches!(row.stage, Stage::Leased { .. }) && row.epoch == claim.epoch;
     if is_held { Ok(row) } else { Err(Fenced) }
 }
 
 /// Makes one merger of several: the epoch with which it says everything.
-pub fn become_merger(board: &mut Board, name: &str, now: Moment) -> Option<u64> {
+pub fn become_merger(board: &mut BoardState, name: &str, now: Moment) -> Option<u64> {
     let is_ours = board.merger.holder == name;
     let holds = board.merger.holds(now);
     if holds && !is_ours {
@@ -209,7 +209,7 @@ pub fn become_merger(board: &mut Board, name: &str, now: Moment) -> Option<u64> 
 }
 
 /// Lets another be the merger at once: this one ends.
-pub fn step_down(board: &mut Board, merger: u64) -> Result<(), Fenced> {
+pub fn step_down(board: &mut BoardState, merger: u64) -> Result<(), Fenced> {
     if board.merger_epoch != merger {
         return Err(Fenced);
     }
@@ -218,7 +218,7 @@ pub fn step_down(board: &mut Board, merger: u64) -> Result<(), Fenced> {
 }
 
 /// Keeps the merger's lease for it, also one that is over and that nobody took.
-pub fn renew_merger(board: &mut Board, merger: u64, now: Moment) -> Result<(), Fenced> {
+pub fn renew_merger(board: &mut BoardState, merger: u64, now: Moment) -> Result<(), Fenced> {
     if board.merger_epoch != merger {
         return Err(Fenced);
     }
@@ -229,7 +229,7 @@ pub fn renew_merger(board: &mut Board, merger: u64, now: Moment) -> Result<(), F
 /// Counts as merged whatever is in the target by now, also what was landed by a merger that had lost its lease: a worker that
 /// is at such an item once more is fenced. Whoever is about to land something asks first, by the target from whose end it
 /// lands: a commit that comes in meanwhile moves that end.
-pub fn settle(board: &mut Board, is_in_target: impl Fn(&str) -> bool) -> Vec<usize> {
+pub fn settle(board: &mut BoardState, is_in_target: impl Fn(&str) -> bool) -> Vec<usize> {
     let mut landed = Vec::new();
     for (place, row) in board.items.iter_mut().enumerate() {
         if row.stage != Stage::Merged && row.landings.iter().any(|commit| is_in_target(commit)) {
@@ -241,30 +241,30 @@ pub fn settle(board: &mut Board, is_in_target: impl Fn(&str) -> bool) -> Vec<usi
 }
 
 /// What waits to be merged, in the plan's order.
-pub fn offered(board: &Board) -> Vec<usize> {
+pub fn offered(board: &BoardState) -> Vec<usize> {
     let is_offered = |row: &BoardItem| matches!(row.stage, Stage::Offered { .. });
     (0..board.items.len()).filter(|place| is_offered(&board.items[*place])).collect()
 }
 
 /// Returns what can be merged now: what is offered, without what waits until an item that was sent back is merged.
-fn mergeable(board: &Board) -> Vec<usize> {
+fn mergeable(board: &BoardState) -> Vec<usize> {
     offered(board).into_iter().filter(|item| !waits_for_retry(board, *item)).collect()
 }
 
 /// Returns what is to be merged in this round: everything that is offered if `takes_all`, else what can be merged now.
-pub fn items_to_merge(board: &Board, takes_all: bool) -> Vec<usize> {
+pub fn items_to_merge(board: &BoardState, takes_all: bool) -> Vec<usize> {
     if takes_all { offered(board) } else { mergeable(board) }
 }
 
 /// Records which files the work on an offered item changes.
-pub fn note_writes(board: &mut Board, item: usize, files: &[String]) {
+pub fn note_writes(board: &mut BoardState, item: usize, files: &[String]) {
     if let Some(row) = board.items.get_mut(item).filter(|row| matches!(row.stage, Stage::Offered { .. })) {
         row.writes = files.to_vec();
     }
 }
 
 /// Writes down the commit by which an offered item is about to land. Only then may the target move.
-pub fn land(board: &mut Board, merger: u64, item: usize, commit: &str) -> Result<(), Fenced> {
+pub fn land(board: &mut BoardState, merger: u64, item: usize, commit: &str) -> Result<(), Fenced> {
     let row = landing(board, merger, item)?;
     if !row.landings.iter().any(|known| known == commit) {
         row.landings.push(commit.to_owned());
@@ -273,7 +273,7 @@ pub fn land(board: &mut Board, merger: u64, item: usize, commit: &str) -> Result
 }
 
 /// Gives an offered item back to its branch, with what its next session is told; after some tries it is set aside.
-pub fn refuse(board: &mut Board, merger: u64, item: usize, note: &str) -> Result<(), Fenced> {
+pub fn refuse(board: &mut BoardState, merger: u64, item: usize, note: &str) -> Result<(), Fenced> {
     let row = landing(board, merger, item)?;
     row.tries += 1;
     row.note = note.to_owned();
@@ -284,7 +284,7 @@ pub fn refuse(board: &mut Board, merger: u64, item: usize, note: &str) -> Result
 /// Gives an offered item back whose work conflicts in these files with what was merged since it began. That is nobody's fault
 /// and costs no try: each such conflict needs something that was merged, so there are no more of them than items.
 pub fn send_back_conflict(
-    board: &mut Board,
+    board: &mut BoardState,
     merger: u64,
     item: usize,
     note: &str,
@@ -302,7 +302,7 @@ pub fn send_back_conflict(
 }
 
 /// An offered item, if this is the merger.
-fn landing(board: &mut Board, merger: u64, item: usize) -> Result<&mut BoardItem, Fenced> {
+fn landing(board: &mut BoardState, merger: u64, item: usize) -> Result<&mut BoardItem, Fenced> {
     if board.merger_epoch != merger {
         return Err(Fenced);
     }
@@ -311,12 +311,12 @@ fn landing(board: &mut Board, merger: u64, item: usize) -> Result<&mut BoardItem
 }
 
 /// Holds everything until a moment; a later end counts.
-pub fn pause(board: &mut Board, until: Moment) {
+pub fn pause(board: &mut BoardState, until: Moment) {
     board.paused_until = board.paused_until.max(until);
 }
 
 /// Opens an item again that waited for an answer, or that the user wants tried once more.
-pub fn reopen(board: &mut Board, item: usize) -> bool {
+pub fn reopen(board: &mut BoardState, item: usize) -> bool {
     let Some(row) = board.items.get_mut(item) else { return false };
     let is_aside = matches!(row.stage, Stage::Aside { .. });
     if is_aside {
@@ -327,7 +327,7 @@ pub fn reopen(board: &mut Board, item: usize) -> bool {
 }
 
 /// What there is to do now.
-pub fn outlook(board: &Board, now: Moment) -> Outlook {
+pub fn outlook(board: &BoardState, now: Moment) -> Outlook {
     let is_in_hand = |row: &BoardItem| match &row.stage {
         Stage::Leased { lease } => lease.holds(now),
         Stage::Offered { .. } => true,
@@ -347,7 +347,7 @@ pub fn outlook(board: &Board, now: Moment) -> Outlook {
 }
 
 /// A board for the items of a plan: those that are ticked are merged.
-pub fn board(items: &[crate::plan::Item]) -> Board {
+pub fn board(items: &[crate::plan::Item]) -> BoardState {
     let needs = |text: &str| {
         let numbers = crate::plan::after::after_numbers(text).into_iter();
         numbers.filter_map(|(_, number)| number.checked_sub(1)).collect()
@@ -359,7 +359,7 @@ pub fn board(items: &[crate::plan::Item]) -> Board {
         stage: if item.done { Stage::Merged } else { Stage::Open },
         ..BoardItem::default()
     };
-    Board { items: items.iter().map(row).collect(), ..Board::default() }
+    BoardState { items: items.iter().map(row).collect(), ..BoardState::default() }
 }
 
 #[cfg(test)]
@@ -367,7 +367,7 @@ mod tests {
     use super::*;
     use crate::plan::Item;
 
-    fn plan(items: &[&str]) -> Board {
+    fn plan(items: &[&str]) -> BoardState {
         let item = |text: &&str| Item {
             done: text.starts_with("done"),
             text: (*text).to_owned(),
@@ -396,7 +396,7 @@ mod tests {
     }
 
     /// A board after its first four items were worked on at once: the first is merged, the others conflicted in this file.
-    fn after_conflicts(items: usize, writers: usize) -> Board {
+    fn after_conflicts(items: usize, writers: usize) -> BoardState {
         let texts: Vec<String> = (0..items).map(|number| format!("item {number}")).collect();
         let mut board = plan(&texts.iter().map(String::as_str).collect::<Vec<_>>());
         let merger = become_merger(&mut board, "m", 0).expect("nobody else");
@@ -649,6 +649,6 @@ mod tests {
         assert_eq!(settle(&mut board, |commit| commit == "l"), [1]);
         assert_eq!(outlook(&board, 0), Outlook::Done);
         let text = serde_json::to_string(&board).expect("JSON");
-        assert_eq!(serde_json::from_str::<Board>(&text).expect("a board"), board);
+        assert_eq!(serde_json::from_str::<BoardState>(&text).expect("a board"), board);
     }
 }

@@ -5,7 +5,7 @@
 
 #![expect(clippy::expect_used, clippy::panic, reason = "the model of a test fails the test")]
 
-use plimsoll_domain::board::{Aside, Board, BoardItem, Moment, Stage};
+use plimsoll_domain::board::{Aside, BoardItem, BoardState, Moment, Stage};
 use plimsoll_domain::item_area::overlap;
 use plimsoll_policy::plan::Item;
 use plimsoll_policy::workers::*;
@@ -25,10 +25,10 @@ pub(crate) trait Kept {
     fn pause(&mut self, now: Moment, until: Moment);
     fn reopen(&mut self, item: usize) -> bool;
     /// All of it, as it is.
-    fn board(&mut self) -> Board;
+    fn board(&mut self) -> BoardState;
 }
 
-impl Kept for Board {
+impl Kept for BoardState {
     fn claim(&mut self, worker: &str, now: Moment) -> Option<Claim> {
         claim(self, worker, now)
     }
@@ -65,7 +65,7 @@ impl Kept for Board {
     fn reopen(&mut self, item: usize) -> bool {
         reopen(self, item)
     }
-    fn board(&mut self) -> Board {
+    fn board(&mut self) -> BoardState {
         self.clone()
     }
 }
@@ -107,7 +107,7 @@ pub(crate) struct World<K> {
     chance: Chance,
     kept: K,
     /// What it was after the last step.
-    board: Board,
+    board: BoardState,
     now: Moment,
     /// The target's commits.
     target: Vec<String>,
@@ -284,7 +284,7 @@ impl<K: Kept> World<K> {
         (0..self.target.len()).filter(|place| self.target[*place].starts_with(&begins)).collect()
     }
 
-    fn hold(&self, before: &Board, words: &str) {
+    fn hold(&self, before: &BoardState, words: &str) {
         for (item, row) in self.board.items.iter().enumerate() {
             let landed = self.landed(item);
             assert!(landed.len() <= 1, "{words}: item {item} has landed {landed:?}");

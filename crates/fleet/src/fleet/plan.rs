@@ -5,7 +5,7 @@ use crate::database::{Database, Parameter, Stopped};
 use crate::fault::FleetError;
 use crate::rows::{columns, number, small};
 use crate::schema;
-use plimsoll_domain::board::Board;
+use plimsoll_domain::board::BoardState;
 use plimsoll_domain::state::Deliver;
 use plimsoll_policy::plan::Item;
 use plimsoll_policy::workers::{LEASE, board};
@@ -171,7 +171,7 @@ fn insert(
 }
 
 /// The items as one parameter, however many there are.
-fn rows(board: &Board) -> String {
+fn rows(board: &BoardState) -> String {
     let row = |(place, item): (usize, &plimsoll_domain::board::BoardItem)| {
         json!({
             "place": place,

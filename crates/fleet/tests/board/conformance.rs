@@ -2,7 +2,7 @@
 
 use crate::bench::{Member, client, database, plan};
 use crate::interleavings::{Kept, run};
-use plimsoll_domain::board::{Aside, Board, Moment};
+use plimsoll_domain::board::{Aside, BoardState, Moment};
 use plimsoll_fleet::{Fleet, FleetError};
 use plimsoll_flows::workers::shared::Refused;
 use plimsoll_policy::plan::Item;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// The board in memory and the one in the database.
 struct Both {
-    local: Board,
+    local: BoardState,
     fleet: Fleet,
     /// A connection of the test's own, which sets the clock.
     clock: Client,
@@ -108,7 +108,7 @@ impl Kept for Both {
     fn reopen(&mut self, item: usize) -> bool {
         same((self.local.reopen(item), self.fleet.reopen(item).expect("an answer")))
     }
-    fn board(&mut self) -> Board {
+    fn board(&mut self) -> BoardState {
         same((self.local.clone(), self.fleet.board().expect("an answer")))
     }
 }

@@ -240,7 +240,7 @@ fn cut_in_a_claim(
 }
 
 /// The board once no transaction of anybody's is under way.
-fn settled(look: &mut Fleet, server: &Postgres) -> plimsoll_domain::board::Board {
+fn settled(look: &mut Fleet, server: &Postgres) -> plimsoll_domain::board::BoardState {
     let mut client = client(server);
     let begun = Instant::now();
     let others = "select count(*) from pg_stat_activity

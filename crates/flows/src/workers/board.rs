@@ -3,7 +3,7 @@
 use crate::workers::FleetPlan;
 use crate::workers::ground::Ground;
 use crate::workers::table::Table;
-use plimsoll_domain::board::{Aside, Board, BoardItem, Stage};
+use plimsoll_domain::board::{Aside, BoardItem, BoardState, Stage};
 use plimsoll_domain::format::Format;
 use plimsoll_domain::question::{OpenQuestion, Question};
 use plimsoll_domain::workers::{Member, Used, Work, Workers};
@@ -77,7 +77,7 @@ pub(super) fn record_of_member(plan: &FleetPlan, ground: &Ground) -> Workers {
     let row = |text: &String| BoardItem { text: text.clone(), ..BoardItem::default() };
     Workers {
         format: Format,
-        board: Board { items: plan.items.iter().map(row).collect(), ..Board::default() },
+        board: BoardState { items: plan.items.iter().map(row).collect(), ..BoardState::default() },
         target: plan.target.clone(),
         began_at: plan.began_at.clone(),
         users_branch: ground.branch.clone(),
@@ -105,7 +105,7 @@ fn slug(plan: &str) -> String {
 }
 
 /// Opens again whatever was set aside without a question.
-pub(super) fn reopen_all(board: &mut Board) {
+pub(super) fn reopen_all(board: &mut BoardState) {
     let is_stuck = |stage: &Stage| matches!(stage, Stage::Aside { reason: Aside::Tries | Aside::Ended(_) });
     let stuck: Vec<usize> =
         (0..board.items.len()).filter(|place| is_stuck(&board.items[*place].stage)).collect();
@@ -115,7 +115,7 @@ pub(super) fn reopen_all(board: &mut Board) {
 }
 
 /// The items that nobody takes up again by themselves, and that wait for no answer.
-fn set_aside(board: &Board) -> Vec<String> {
+fn set_aside(board: &BoardState) -> Vec<String> {
     let is_it = |stage: &Stage| matches!(stage, Stage::Aside { reason: Aside::Tries | Aside::Ended(_) });
     board.items.iter().filter(|row| is_it(&row.stage)).map(|row| row.text.clone()).collect()
 }

@@ -153,12 +153,12 @@ fn add_to(path: &Path, before: &[u8], added: &[AddedNote], own_item: &str) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_domain::board::{Board, BoardItem};
+    use plimsoll_domain::board::{BoardItem, BoardState};
 
     #[test]
     fn a_fleet_names_the_item_that_a_note_is_about() {
         let row = |text: &str| BoardItem { text: text.to_owned(), ..BoardItem::default() };
-        let board = Board { items: vec![row("one"), row("two")], ..Board::default() };
+        let board = BoardState { items: vec![row("one"), row("two")], ..BoardState::default() };
         let now = Workers { board, ..Workers::default() };
         let copies = Copies { now: &now, item: 1, base: "- [ ] one\n- [ ] two\n".to_owned() };
         let copy = "- [x] one\n  > here\n- [x] two\n  > there\n- [ ] three\n";
@@ -170,7 +170,8 @@ mod tests {
     #[test]
     fn an_items_own_plan_gives_its_notes_and_open_parts_and_nothing_that_is_read_elsewhere() {
         let row = BoardItem { text: "one".to_owned(), ..BoardItem::default() };
-        let now = Workers { board: Board { items: vec![row], ..Board::default() }, ..Workers::default() };
+        let now =
+            Workers { board: BoardState { items: vec![row], ..BoardState::default() }, ..Workers::default() };
         let copies = Copies { now: &now, item: 0, base: String::new() };
         let own = copies.without_own_state(
             "- [x] one\n  > a\n  ? Which port?\n  ! 8042\n  - [x] part\n    > b\n  - [ ] rest\n",

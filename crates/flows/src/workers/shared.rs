@@ -13,7 +13,7 @@ pub(super) use delivery::deliver_outbox;
 pub(super) use heartbeat::{beat, look};
 pub use target::RemoteTarget;
 
-use plimsoll_domain::board::{Board, BoardItem, Moment};
+use plimsoll_domain::board::{BoardItem, BoardState, Moment};
 use plimsoll_domain::workers::{ItemResult, Workers};
 use plimsoll_policy::workers::Claim;
 use plimsoll_store::clock;
@@ -61,7 +61,7 @@ pub struct Look {
     /// By the board's clock.
     pub now: Moment,
     /// What holds for all; without items.
-    pub whole: Board,
+    pub whole: BoardState,
     /// The items that are not merged, by their places.
     pub items: Vec<(usize, SharedItem)>,
     /// Verify commands that have passed on the target.
