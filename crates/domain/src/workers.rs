@@ -266,6 +266,15 @@ impl Workers {
         member.outbox.push(ItemResult { item, epoch, start, beyond, used, outcome });
     }
 
+    /// Keeps which verify commands have passed on the target.
+    pub fn note_passed(&mut self, commands: &[String]) {
+        for command in commands {
+            if !self.passed.contains(command) {
+                self.passed.push(command.clone());
+            }
+        }
+    }
+
     /// What a worker of this machine has cost from its beginning on, in US dollars.
     pub fn cost_of_worker(&self, worker: usize) -> f64 {
         let over = self.member.as_ref().and_then(|member| member.spent_usd.get(worker.wrapping_sub(1)));

@@ -8,27 +8,40 @@
 
 mod board;
 mod child;
+mod closing;
+pub mod connection;
+mod context;
+mod error;
 pub mod ground;
 pub(crate) mod item_figures;
+mod means;
 mod merger;
+mod new_record;
 pub mod pending_items;
 mod records;
 pub mod repository_copy;
+mod retry;
 mod returned;
 mod scheduler;
 mod session_notes;
-pub mod shared;
+mod shown_plan;
 mod slot;
 pub mod table;
+mod target;
 pub(crate) mod tree;
+
+pub use error::{BoardError, WorkersError};
+pub use target::RemoteTarget;
 
 use crate::install::git_exclude::exclude_run_files;
 use crate::run::day;
-use crate::run::lifecycle::StartError;
 use crate::run::sandbox::CommandScope;
 use crate::run::{Options, Preflight, Progress, RunObserver};
-use board::{new_record, record_of_member};
-use ground::{ITEM_PLAN, Unfit};
+use board::{Board, FleetBoard, LocalBoard};
+use connection::BoardConnection;
+use context::ParallelRun;
+use ground::ITEM_PLAN;
+use new_record::{new_record, record_of_member};
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::{RunState, Settings};
 use plimsoll_launcher::own_repository::OwnRepository;
@@ -37,39 +50,11 @@ use plimsoll_launcher::{git, process, worktree};
 use plimsoll_store::{Durability, Project, StoreError, disk, environment, layout, ledger, lock, state_file};
 use repository_copy::announce_copy;
 use scheduler::Scheduler;
-use shared::{BoardError, RemoteTarget, Shared, SharedBoard};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use table::Table;
+use target::{FleetTarget, LocalTarget};
 use tree::{Setup, Trees};
-
-/// Why a parallel run could not begin, or go on.
-#[derive(Debug, thiserror::Error)]
-pub enum WorkersError {
-    /// The disk.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The run.
-    #[error(transparent)]
-    Start(#[from] StartError),
-    /// The repository.
-    #[error(transparent)]
-    Unfit(#[from] Unfit),
-    /// The branch of the run is taken by another.
-    #[error(
-        "cannot create the branch `{0}`, on which the work comes together: is there a branch `plimsoll`?"
-    )]
-    NoTarget(String),
-    /// The place where results come together.
-    #[error("cannot prepare the worktree in which results come together: {0}")]
-    NoMerger(String),
-    /// Verify commands could not be run.
-    #[error("cannot find out what passes before the first item: {0}")]
-    NothingLearned(String),
-    /// The board that is shared with others.
-    #[error(transparent)]
-    Board(#[from] BoardError),
-}
 
 /// What a machine that joins a fleet knows of it beside the board.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -90,14 +75,14 @@ pub struct FleetPlan {
     pub tracked_plan: Option<String>,
 }
 
-/// A fleet that is joined, with two ways to its board.
+/// A fleet that is joined, with two connections to its board.
 pub struct Joining {
     /// What is known of it.
     pub plan: FleetPlan,
     /// For claims, and for what workers and the merger say.
-    pub board: Box<dyn SharedBoard>,
+    pub board: Box<dyn BoardConnection>,
     /// For what keeps leases.
-    pub heartbeat: Box<dyn SharedBoard>,
+    pub heartbeat: Box<dyn BoardConnection>,
     /// Where results come together.
     pub target: RemoteTarget,
     /// How long this machine waits while the board or the remote is away.
@@ -127,19 +112,28 @@ pub fn run(
     let (table, trees) = open(project, run, watcher)?;
     let run = state_file::load(project, Some(&run.run_id))?.unwrap_or_else(|| run.clone());
     if reopen {
-        table.change(|workers| board::reopen_all(&mut workers.board))?;
+        table.change(|workers| shown_plan::reopen_all(&mut workers.board))?;
     }
     // A resume may allow more, and other runs may be over.
     if table.now().waits_for_next_day && day::is_spent(project, &run).is_none() {
         table.change(|workers| (workers.board.paused_until, workers.waits_for_next_day) = (0, false))?;
     }
-    std::thread::scope(|scope| {
-        Scheduler::new(scope, project, settings, options, &run, &table, &trees, watcher).run()
-    })
+    let board = LocalBoard::new(table, project, trees.ground.repository.clone());
+    let target = LocalTarget::new(board.table(), project, &run, &trees);
+    let work = ParallelRun {
+        project,
+        settings,
+        options,
+        state: &run,
+        board: &board,
+        target: &target,
+        trees: &trees,
+    };
+    std::thread::scope(|scope| Scheduler::new(scope, work, watcher, true).run())
 }
 
 /// The file that shows a member its plan, from the project on.
-pub const SHOWN_PLAN: &str = board::SHOWN;
+pub const SHOWN_PLAN: &str = shown_plan::SHOWN;
 
 /// This machine's name in the fleet for which a run works.
 pub fn member_of(project: &Project, run: &RunState) -> Result<Option<String>, StoreError> {
@@ -165,24 +159,31 @@ pub fn join(
 ) -> Result<u8, WorkersError> {
     // Its lock is held as long as this process works.
     let _ready = ready;
-    let Joining { plan, board, heartbeat, target, patience } = joining;
+    let Joining { plan, board, heartbeat, target: remote, patience } = joining;
     let ground = ground::look(project)?;
-    let shared = Shared::new(board, heartbeat, target, patience);
-    let table = Table::open(project, &run.run_id, Some(shared), || Ok(record_of_member(&plan, &ground)))?;
-    let Some(shared) = &table.shared else { return Ok(1) };
+    let table = Table::open(project, &run.run_id, || Ok(record_of_member(&plan, &ground)))?;
+    let board = FleetBoard::new(table, board, heartbeat, remote.clone(), patience);
     let (interrupts, ends) = (watcher.interrupts().clone(), AtomicBool::new(false));
     let is_interrupted = || interrupts.count() > 0;
-    shared::insist(shared::BEGINNING, &is_interrupted, BoardError::is_away, || shared::look(&table, shared))?;
-    let own = shared.target.own().clone();
-    let trees = settle_in(project, run, &table, ground, own)?;
+    retry::retry(retry::BEGINNING, &is_interrupted, BoardError::is_away, || board.look())?;
+    let trees = settle_in(project, run, board.table(), ground, remote.own().clone(), true)?;
     let run = state_file::load(project, Some(&run.run_id))?.unwrap_or_else(|| run.clone());
+    let target = FleetTarget::new(&remote, board.table(), &trees);
+    let work = ParallelRun {
+        project,
+        settings,
+        options,
+        state: &run,
+        board: &board,
+        target: &target,
+        trees: &trees,
+    };
     let give_up = || interrupts.count() > 2 || ends.load(Ordering::Relaxed);
     std::thread::scope(|scope| {
-        scope.spawn(|| shared::beat(&table, shared, &ends));
-        scope.spawn(|| {
-            shared::deliver_outbox(&table, shared, &ends, &give_up, &|item| merger::notes(&trees, item));
-        });
-        let code = Scheduler::new(scope, project, settings, options, &run, &table, &trees, watcher).run();
+        scope.spawn(|| board.beat(&ends));
+        scope.spawn(|| board.deliver_results(&ends, &give_up, &|item| merger::notes(&trees, item)));
+        // Of a fleet each machine would tell Linear its own part.
+        let code = Scheduler::new(scope, work, watcher, false).run();
         ends.store(true, Ordering::Relaxed);
         code
     })
@@ -211,7 +212,7 @@ fn open(
     watcher: &mut dyn RunObserver,
 ) -> Result<(Table, Trees), WorkersError> {
     let ground = ground::look(project)?;
-    let table = Table::open(project, &run.run_id, None, || new_record(project, run, &ground))?;
+    let table = Table::open(project, &run.run_id, || new_record(project, run, &ground))?;
     let now = table.now();
     let repository = &ground.repository;
     let (Ok(target), Ok(began_at)) = (now.target_branch(), CommitId::parse(&now.began_at)) else {
@@ -222,7 +223,7 @@ fn open(
         return Err(WorkersError::NoTarget(now.target));
     }
     let own = copy_repository(project, run, repository, watcher)?;
-    let trees = settle_in(project, run, &table, ground, own)?;
+    let trees = settle_in(project, run, &table, ground, own, false)?;
     Ok((table, trees))
 }
 
@@ -249,6 +250,7 @@ fn settle_in(
     table: &Table,
     ground: ground::Ground,
     own: OwnRepository,
+    keeps_repository: bool,
 ) -> Result<Trees, WorkersError> {
     let now = table.now();
     let item_plan =
@@ -259,9 +261,9 @@ fn settle_in(
     let plan_files = PlanFiles { plan, item_plan };
     let setup = run.options.workers.as_ref().and_then(|workers| workers.setup.clone());
     let setup = setup.map(|command| Setup { command, scope: CommandScope::of_run(run) });
-    let trees = Trees::open(project, run, ground, plan_files, setup, own);
+    let trees = Trees::open(project, run, ground, plan_files, setup, own, keeps_repository);
     let trees = trees.map_err(|error| WorkersError::NoMerger(error.to_string()))?;
-    board::show(project, run, table)?;
+    shown_plan::show(project, run, table)?;
     keep_task(project, run)?;
     // All worktrees share this file: written before any of their runs begins, so that none of them has anything to add.
     let is_prompt_tracked = git::is_tracked(project.root(), "PROMPT.md");

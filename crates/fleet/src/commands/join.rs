@@ -4,8 +4,8 @@ use crate::database::Database;
 use crate::fault::FleetError;
 use crate::fleet::Fleet;
 use crate::fleet::joining::SharedPlan;
+use crate::fleet::machine_board::{Machine, MachineBoard};
 use crate::fleet::plan::objective_hash;
-use crate::fleet::shared::{Machine, MachineBoard};
 use crate::fleet::watched::WatchedFleet;
 use crate::found;
 use plimsoll_cli::console::{fail, say, say_error};
@@ -21,8 +21,8 @@ use plimsoll_flows::run::lifecycle::{self, Changes, NewRun, Resumed, StartError}
 use plimsoll_flows::run::protect;
 use plimsoll_flows::run::sandbox::{self, SandboxError};
 use plimsoll_flows::run::{Options, Preflight, RunError, prepare};
+use plimsoll_flows::workers::RemoteTarget;
 use plimsoll_flows::workers::repository_copy::announce_copy;
-use plimsoll_flows::workers::shared::RemoteTarget;
 use plimsoll_flows::workers::{self, FleetPlan, Joining, SHOWN_PLAN, WorkersError, ground};
 use plimsoll_launcher::remote_repository::{Remote, RemoteError};
 use plimsoll_store::{

@@ -5,7 +5,7 @@ use super::{Fleet, lock_plan};
 use crate::database::Parameter;
 use crate::fault::FleetError;
 use crate::rows::{moment, number, small};
-use plimsoll_flows::workers::shared::{Reserved, UsedUp};
+use plimsoll_flows::workers::connection::{Reserved, UsedUp};
 use plimsoll_policy::workers::LEASE;
 use postgres::types::Type;
 use postgres::{Error, Row, Transaction};

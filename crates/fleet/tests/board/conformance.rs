@@ -4,7 +4,7 @@ use crate::bench::{Member, client, database, plan};
 use crate::interleavings::{Kept, run};
 use plimsoll_domain::board::{Aside, BoardState, Moment};
 use plimsoll_fleet::{Fleet, FleetError};
-use plimsoll_flows::workers::shared::Refused;
+use plimsoll_flows::workers::connection::Refused;
 use plimsoll_policy::plan::Item;
 use plimsoll_policy::workers::{Claim, Fenced, LEASE, board};
 use plimsoll_testkit::postgres::{Postgres, ROLE, Setup};

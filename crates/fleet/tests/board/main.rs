@@ -18,5 +18,5 @@ mod together;
 mod views;
 
 /// The suite of `policy::workers`: the same file, so that both boards are held to the same.
-#[path = "../../../policy/tests/interleavings.rs"]
+#[path = "../../../policy/tests/interleavings/suite.rs"]
 mod interleavings;

@@ -4,8 +4,8 @@
 //! A copy is read whenever an item's run has ended, before anything is done with its worktree, and before the worktree is removed.
 //! The shown plan is written first, and what it has is not written again: a kill in between loses and repeats nothing.
 
-use crate::workers::board::{shown_path, shown_plan};
 use crate::workers::ground::ITEM_PLAN;
+use crate::workers::shown_plan::{shown_path, shown_plan};
 use crate::workers::tree::Trees;
 use plimsoll_domain::added_notes::{AddedNote, added_notes};
 use plimsoll_domain::git_names::CommitId;
@@ -15,33 +15,21 @@ use plimsoll_domain::{TodoList, plan_edit};
 use plimsoll_launcher::git;
 use plimsoll_store::{Durability, Project, StoreError, disk};
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How much of another item's words a note of a fleet names.
 const MAX_ITEM_CHARS: usize = 60;
 
-/// Carries the notes of an item's sessions over. In a fleet they go into the item's own plan, which travels with its branch; else
-/// into the plan that the run shows.
-pub(super) fn carry_notes(
+/// Carries the notes of an item's sessions over into the plan that the run shows.
+pub(super) fn carry_notes_to_shown_plan(
     project: &Project,
     now: &Workers,
     trees: &Trees,
     item: usize,
 ) -> Result<(), StoreError> {
-    let tree = trees.of_item(item);
-    if !disk::exists(&tree) {
+    let Some(Written { copies, plan_copy, own_copy, .. }) = Written::read(now, trees, item) else {
         return Ok(());
-    }
-    let item_plan = trees.project(&tree).root().join(ITEM_PLAN);
-    let copies = Copies { now, item, base: base_plan(now, trees, item) };
-    let plan_copy = trees.plan_files.plan.as_ref().and_then(|plan| read_copy(&tree.join(plan.as_str())));
-    let own_copy = read_copy(&item_plan);
-    if now.member.is_some() {
-        let Some(own_copy) = own_copy else { return Ok(()) };
-        let added = copies.added(&own_copy, plan_copy.as_deref()).into_iter();
-        let added: Vec<AddedNote> = added.map(|note| copies.name_other_item(note)).collect();
-        return add_to(&item_plan, &disk::read(&item_plan)?.unwrap_or_default(), &added, copies.own());
-    }
+    };
     let shown = shown_plan(project, now)?;
     let text = without_secrets(&shown);
     let mut added = copies.added(&text, plan_copy.as_deref());
@@ -49,6 +37,18 @@ pub(super) fn carry_notes(
     let items: Vec<&str> = copies.items().collect();
     added.extend(added_notes(&text, &own_copy.unwrap_or_default(), &text, &items, copies.own()));
     add_to(&shown_path(project, now), &shown, &added, copies.own())
+}
+
+/// Carries the notes that an item's sessions wrote into the copy of the plan over into the item's own plan, which travels with its
+/// branch.
+pub(super) fn carry_notes_to_item_plan(now: &Workers, trees: &Trees, item: usize) -> Result<(), StoreError> {
+    let written = Written::read(now, trees, item);
+    let Some(Written { copies, plan_copy, own_copy: Some(own_copy), item_plan }) = written else {
+        return Ok(());
+    };
+    let added = copies.added(&own_copy, plan_copy.as_deref()).into_iter();
+    let added: Vec<AddedNote> = added.map(|note| copies.name_other_item(note)).collect();
+    add_to(&item_plan, &disk::read(&item_plan)?.unwrap_or_default(), &added, copies.own())
 }
 
 /// The notes that a plan has below its items, for the commit that lands one of them.
@@ -70,6 +70,33 @@ pub(super) fn with_shown_notes(plan: &[u8], shown: &[u8]) -> Vec<u8> {
         }
     }
     noted
+}
+
+/// The plans in the worktree of an item.
+struct Written<'a> {
+    copies: Copies<'a>,
+    /// The copy of the plan that git follows.
+    plan_copy: Option<String>,
+    /// The item's own plan.
+    own_copy: Option<String>,
+    item_plan: PathBuf,
+}
+
+impl<'a> Written<'a> {
+    /// None if the item has no worktree.
+    fn read(now: &'a Workers, trees: &Trees, item: usize) -> Option<Written<'a>> {
+        let tree = trees.of_item(item);
+        if !disk::exists(&tree) {
+            return None;
+        }
+        let item_plan = trees.project(&tree).root().join(ITEM_PLAN);
+        Some(Written {
+            copies: Copies { now, item, base: base_plan(now, trees, item) },
+            plan_copy: trees.plan_files.plan.as_ref().and_then(|plan| read_copy(&tree.join(plan.as_str()))),
+            own_copy: read_copy(&item_plan),
+            item_plan,
+        })
+    }
 }
 
 /// What the sessions of an item have written, and where from.

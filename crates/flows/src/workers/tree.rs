@@ -65,6 +65,8 @@ pub(super) struct Trees {
     setup: Option<Setup>,
     /// Which filters run when files are checked out.
     allowed: AllowedPrograms,
+    /// True for the repository of a fleet, which its next run uses again.
+    keeps_repository: bool,
 }
 
 /// The command that prepares a worktree, and where it runs.
@@ -109,17 +111,13 @@ impl Trees {
         plan_files: PlanFiles,
         setup: Option<Setup>,
         own: OwnRepository,
+        keeps_repository: bool,
     ) -> Result<Trees, TreeError> {
         let home = || StoreError::NoHome { project: main.root().to_owned() };
         let folder = folder(main, &run.run_id).ok_or_else(home)?;
         let allowed = allowed_programs(run.options.commit_hooks);
         let merge = MergeRepository::open(own, &folder.join("merge"), allowed)?;
-        Ok(Trees { ground, merge, folder, main: main.clone(), plan_files, setup, allowed })
-    }
-
-    /// The project that the user works in.
-    pub(super) fn main_project(&self) -> &Project {
-        &self.main
+        Ok(Trees { ground, merge, folder, main: main.clone(), plan_files, setup, allowed, keeps_repository })
     }
 
     /// The worktree of an item.
@@ -220,9 +218,9 @@ impl Trees {
         Ok(self.merge.mark_ready()?)
     }
 
-    /// Removes the working tree in which results were merged, and of a run that is no fleet's its repository, too.
-    pub(super) fn remove_merger(&self, is_fleet: bool) -> Result<(), StoreError> {
-        self.merge.remove(!is_fleet)?;
+    /// Removes the working tree in which results were merged, and the repository that no other run uses.
+    pub(super) fn remove_merger(&self) -> Result<(), StoreError> {
+        self.merge.remove(!self.keeps_repository)?;
         // What reviews that were killed have left.
         for name in disk::names(&self.folder).into_iter().filter(|name| name.starts_with(EXPORTED)) {
             disk::remove_folder(&self.folder.join(name))?;

@@ -1,11 +1,9 @@
 //! Why an item goes back to its branch: in a line for people, and whole for its next session.
 
 use super::NOTE;
-use plimsoll_domain::board::Stage;
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::item_brief::{ReturnReason, ReturnedWork};
 use plimsoll_domain::text::{clip, clip_middle, one_line};
-use plimsoll_domain::workers::Workers;
 use plimsoll_launcher::merge_repository::MergeRepository;
 
 /// How much of each difference the next session is told.
@@ -56,26 +54,20 @@ impl Refusal {
         }
     }
 
-    /// It conflicts with what others have merged: its end, the commit before its own, and the end of what is merged.
+    /// It conflicts with what others have merged: its end, the commit before its own, and the end of what is merged. `name` is how its
+    /// next session names its end.
     pub(super) fn conflict(
         repository: &MergeRepository,
-        now: &Workers,
-        item: usize,
+        name: &str,
         [end, beyond, onto]: [&CommitId; 3],
         files: &[String],
         words: &str,
     ) -> Refusal {
-        // A fleet's branch is on the remote, its commits are here. Without what a session changed in the plan it is another commit.
-        let branch = match (&now.member, &now.board.items[item].stage) {
-            (Some(_), Stage::Offered { commit }) => commit.clone(),
-            (None, Stage::Offered { commit }) if commit != end.as_str() => end.to_string(),
-            _ => now.branch(item, now.board.items[item].epoch),
-        };
         let named = clip(&one_line(&files.join(", ")), NOTE / 2);
         let work = ReturnedWork {
             reason: ReturnReason::Conflict,
             base: beyond.to_string(),
-            end: branch.clone(),
+            end: name.to_owned(),
             files: files.to_vec(),
             output: words.to_owned(),
             own_diff: repository.difference(beyond, end, &[], DIFFERENCE),
@@ -85,7 +77,7 @@ impl Refusal {
             // Without anything that was merged meanwhile its own commits do not fit onto each other: that is no conflict with others.
             conflicts: if beyond == onto { Vec::new() } else { files.to_vec() },
             reason: format!(
-                "it does not fit onto what others have merged meanwhile (conflict in {named}); its commits are {beyond}..{branch}"
+                "it does not fit onto what others have merged meanwhile (conflict in {named}); its commits are {beyond}..{name}"
             ),
             work,
         }

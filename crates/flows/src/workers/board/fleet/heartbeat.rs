@@ -1,7 +1,8 @@
 //! Keeps this machine's leases, and its picture of the board. By a thread of its own, which waits for nothing else.
 
-use super::{BoardError, Known, Look, Shared, is_leased_by, local_moment};
-use crate::workers::table::Table;
+use super::{FleetBoard, Known, is_leased_by, local_moment};
+use crate::workers::connection::Look;
+use crate::workers::error::BoardError;
 use plimsoll_domain::board::{Aside, Stage};
 use plimsoll_domain::workers::{ItemOutcome, ItemResult, Workers};
 use plimsoll_policy::workers::{Claim, fail, give_back, offer, set_aside};
@@ -15,7 +16,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const ITEMS_PER_SECOND: usize = 1_000;
 
 /// Until it is told to end.
-pub(in super::super) fn beat(table: &Table, shared: &Shared, ends: &AtomicBool) {
+pub(super) fn beat(board: &FleetBoard, ends: &AtomicBool) {
     let mut renewed: Option<Instant> = None;
     let mut looked: Option<Instant> = None;
     let (mut told, mut is_stale) = (Vec::new(), true);
@@ -23,48 +24,50 @@ pub(in super::super) fn beat(table: &Table, shared: &Shared, ends: &AtomicBool) 
         let is_due = renewed.is_none_or(|at| at.elapsed() >= RENEWAL_INTERVAL);
         if is_due {
             renewed = Some(Instant::now());
-            renew(shared);
+            renew(board);
             is_stale = true;
         }
-        let pace = LOOK_INTERVAL * u32::try_from(1 + table.count() / ITEMS_PER_SECOND).unwrap_or(u32::MAX);
+        let pace =
+            LOOK_INTERVAL * u32::try_from(1 + board.table.count() / ITEMS_PER_SECOND).unwrap_or(u32::MAX);
         if looked.is_none_or(|at| at.elapsed() >= pace) {
             // What went wrong is noted where it is asked.
-            is_stale = !report(shared, &mut told, is_stale);
-            let _ = look(table, shared);
+            is_stale = !report(board, &mut told, is_stale);
+            let _ = look(board);
             looked = Some(Instant::now());
         }
         std::thread::sleep(LOOK_INTERVAL / 4);
     }
 }
 
-fn renew(shared: &Shared) {
+/// Renews the leases of what is at work here.
+pub(super) fn renew(board: &FleetBoard) {
     let (held, merger) = {
-        let known = shared.known();
+        let known = board.known();
         (known.held.clone(), known.merger)
     };
     for claim in held {
-        match shared.ask_beside(|board| board.renew(claim)) {
-            Err(BoardError::Fenced) => _ = shared.known().fenced.insert((claim.item, claim.epoch)),
+        match board.ask_beside(|connection| connection.renew(claim)) {
+            Err(BoardError::Fenced) => _ = board.known().fenced.insert((claim.item, claim.epoch)),
             Err(BoardError::Away(_) | BoardError::Refused(_)) => return,
             Ok(()) => {}
         }
     }
     // A merger that is fenced hears it where it says something.
     if let Some(merger) = merger {
-        let _ = shared.ask_beside(|board| board.renew_merger(merger));
+        let _ = board.ask_beside(|connection| connection.renew_merger(merger));
     }
 }
 
 /// Reports what workers do, as soon as they do something else, and how full they are, now and then. False if it has to be done again:
 /// money is being set aside for a worker, and leases wait for nothing.
-pub(super) fn report(shared: &Shared, told: &mut Vec<(usize, Option<usize>)>, is_due: bool) -> bool {
-    let Ok(_reporting) = shared.reporting.try_lock() else { return false };
-    let news = shared.known().news.clone();
+pub(super) fn report(board: &FleetBoard, told: &mut Vec<(usize, Option<usize>)>, is_due: bool) -> bool {
+    let Ok(_reporting) = board.reporting.try_lock() else { return false };
+    let news = board.known().news.clone();
     let now: Vec<(usize, Option<usize>)> = news.iter().map(|news| (news.worker, news.item)).collect();
     if !is_due && *told == now {
         return true;
     }
-    let said = news.iter().try_for_each(|news| shared.ask_beside(|board| board.report(news)));
+    let said = news.iter().try_for_each(|news| board.ask_beside(|connection| connection.report(news)));
     if said.is_ok() {
         *told = now;
     }
@@ -72,18 +75,14 @@ pub(super) fn report(shared: &Shared, told: &mut Vec<(usize, Option<usize>)>, is
 }
 
 /// Looks at the board, and takes what is there into the record.
-pub(in super::super) fn look(table: &Table, shared: &Shared) -> Result<(), BoardError> {
-    let before = shared.known().changes;
+pub(super) fn look(board: &FleetBoard) -> Result<(), BoardError> {
+    let before = board.table.changes();
     let asked = local_moment();
-    let look = shared.ask_beside(|board| board.look())?;
-    let mut known = shared.known();
+    let look = board.ask_beside(|connection| connection.look())?;
+    let mut known = board.known();
     known.ahead = i64::try_from(look.now).unwrap_or(i64::MAX).saturating_sub_unsigned(asked);
     (known.is_draining, known.ended, known.used_up) = (look.is_draining, look.ended, look.used_up);
-    if known.changes != before {
-        return Ok(());
-    }
-    // The lock is held on: what changes meanwhile from here comes after this.
-    table.touch(|workers| mirror(workers, look, &known));
+    board.table.touch_unless_changed(before, |workers| mirror(workers, look, &known));
     Ok(())
 }
 

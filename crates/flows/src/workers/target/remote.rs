@@ -1,11 +1,23 @@
 //! Where the work of several machines comes together: a branch of the remote. Only refs of the remote are written, and of the clone
 //! one of our own.
 
+use super::{EndCheck, Target};
+use crate::workers::error::MergeError;
+use crate::workers::returned;
+use crate::workers::session_notes::carry_notes_to_item_plan;
+use crate::workers::table::Table;
+use crate::workers::tree::{TreeError, Trees, Wanted};
+use plimsoll_domain::board::Stage;
 use plimsoll_domain::git_names::{BranchName, CommitId, RepoPath};
+use plimsoll_domain::item_brief::ReturnedWork;
+use plimsoll_domain::plan_edit;
 use plimsoll_domain::workers::ItemResult;
-use plimsoll_launcher::own_repository::OwnRepository;
+use plimsoll_launcher::own_repository::{OwnRepository, OwnRepositoryError};
 use plimsoll_launcher::remote_repository::{Lease, Push, Remote, RemoteError};
+use plimsoll_store::StoreError;
 use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// The target of a fleet, as this machine reaches it.
 #[derive(Debug, Clone)]
@@ -17,6 +29,8 @@ pub struct RemoteTarget {
     instance: String,
     /// The branch.
     branch: BranchName,
+    /// Since when the remote does not answer, and what it says instead.
+    away: Arc<Mutex<Option<(Instant, String)>>>,
 }
 
 /// What a refused item's next session reads, and what is written below an item: names at the end of a reference.
@@ -29,12 +43,28 @@ impl RemoteTarget {
     /// The target of a fleet.
     pub fn new(remote: Remote, fleet: &str, instance: &str, branch: &BranchName) -> RemoteTarget {
         let [fleet, instance] = [fleet, instance].map(str::to_owned);
-        RemoteTarget { remote, fleet, instance, branch: branch.clone() }
+        RemoteTarget { remote, fleet, instance, branch: branch.clone(), away: Arc::default() }
     }
 
     /// The repository of ours in which everything comes together.
     pub(in super::super) fn own(&self) -> &OwnRepository {
         self.remote.own()
+    }
+
+    /// Since when the remote does not answer; none if it does.
+    pub(in super::super) fn away(&self) -> Option<(Instant, String)> {
+        self.lock_away().clone()
+    }
+
+    /// Notes whether the remote answers.
+    pub(in super::super) fn note_away(&self, why: Option<String>) {
+        let mut away = self.lock_away();
+        let since = away.as_ref().map_or_else(Instant::now, |(since, _)| *since);
+        *away = why.map(|why| (since, why));
+    }
+
+    fn lock_away(&self) -> MutexGuard<'_, Option<(Instant, String)>> {
+        self.away.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Brings a commit that was fetched into the clone. False if nobody has pushed it.
@@ -161,7 +191,7 @@ impl RemoteTarget {
     }
 
     /// Pushes the branch of one attempt, which is nobody else's, and what its sessions noted.
-    pub(super) fn push_work(
+    pub(in super::super) fn push_work(
         &self,
         result: &ItemResult,
         branch: &BranchName,
@@ -291,5 +321,158 @@ impl RemoteTarget {
         if !pushes.is_empty() {
             let _ = self.remote.push(&pushes, give_up);
         }
+    }
+}
+
+/// The target of a fleet, on one of its machines.
+pub(in super::super) struct FleetTarget<'a> {
+    remote: &'a RemoteTarget,
+    table: &'a Table,
+    trees: &'a Trees,
+}
+
+impl<'a> FleetTarget<'a> {
+    /// The target of the fleet that this record is about.
+    pub(in super::super) fn new(
+        remote: &'a RemoteTarget,
+        table: &'a Table,
+        trees: &'a Trees,
+    ) -> FleetTarget<'a> {
+        FleetTarget { remote, table, trees }
+    }
+
+    /// What came of asking the remote.
+    fn answer<T>(&self, answer: Result<T, RemoteError>) -> Result<T, MergeError> {
+        self.remote.note_away(match &answer {
+            Err(RemoteError::Away(why)) => Some(why.clone()),
+            _ => None,
+        });
+        let target = || self.table.now().target;
+        answer.map_err(|error| match error {
+            RemoteError::GivenUp => MergeError::GivenUp,
+            RemoteError::Gone(_) => MergeError::NoTarget(target()),
+            error => MergeError::Remote(target(), error),
+        })
+    }
+
+    fn epoch(&self, item: usize) -> u64 {
+        self.table.now().board.items[item].epoch
+    }
+
+    /// Why work on an item was refused, where its branch is.
+    fn pushed_refusal(&self, item: usize) -> Option<ReturnedWork> {
+        self.remote.refusal(item).as_deref().and_then(returned::parse)
+    }
+}
+
+impl Target for FleetTarget<'_> {
+    fn fetch(&self, items: &[usize], give_up: &dyn Fn() -> bool) -> Result<CommitId, MergeError> {
+        self.answer(self.remote.fetch_to_merge(items, give_up))
+    }
+
+    fn seen(&self) -> Option<CommitId> {
+        self.remote.seen()
+    }
+
+    fn landings(&self) -> Vec<(usize, CommitId)> {
+        self.remote.landings()
+    }
+
+    /// It was fetched with its branch.
+    fn take_work(&self, _: &CommitId) -> Result<(), OwnRepositoryError> {
+        Ok(())
+    }
+
+    fn advance(
+        &self,
+        from: &CommitId,
+        to: &CommitId,
+        landing: &[(usize, &CommitId)],
+        give_up: &dyn Fn() -> bool,
+    ) -> Result<bool, MergeError> {
+        self.answer(self.remote.advance(from, to, landing, give_up))
+    }
+
+    fn clean(&self, merged: &[(usize, u64)], give_up: &dyn Fn() -> bool) {
+        let files = self.trees.plan_files.all();
+        for (item, epoch) in merged {
+            self.remote.clean(*item, *epoch, &files, give_up);
+        }
+    }
+
+    fn bring(&self, mut wanted: Wanted, give_up: &dyn Fn() -> bool) -> Result<Wanted, TreeError> {
+        let fetched = self.remote.fetch_with(&[wanted.item], give_up);
+        if let Err(error) = &fetched
+            && !matches!(error, RemoteError::GivenUp)
+        {
+            self.remote.note_away(Some(error.to_string()));
+        }
+        let tip = fetched?;
+        // A commit that nobody has pushed after all, or that is gone there: then at the target's end.
+        let is_there = wanted.begins_at.as_ref().is_some_and(|commit| self.remote.bring_to_clone(commit));
+        if !is_there {
+            wanted.begins_at = Some(tip.clone());
+            self.table.change(|workers| {
+                let work = &mut workers.works[wanted.item];
+                (work.start, work.beyond) = (tip.to_string(), tip.into());
+            })?;
+        }
+        wanted.plan.notes.extend(self.remote.notes(wanted.item));
+        wanted.returned = self.pushed_refusal(wanted.item).or(wanted.returned);
+        Ok(wanted)
+    }
+
+    fn returned_work(&self, item: usize) -> Option<ReturnedWork> {
+        let note = || returned::from_note(&self.table.now().board.items[item].note);
+        self.pushed_refusal(item).or_else(note)
+    }
+
+    /// Whoever takes it up next may be elsewhere, and begins at a commit that was made here.
+    fn send_back(
+        &self,
+        item: usize,
+        work: &ReturnedWork,
+        start: Option<CommitId>,
+        give_up: &dyn Fn() -> bool,
+    ) -> Result<Option<CommitId>, MergeError> {
+        let epoch = self.epoch(item);
+        self.remote.push_refusal(item, epoch, &returned::render(work), give_up);
+        Ok(start.filter(|start| self.remote.push_start(item, epoch, start, give_up)))
+    }
+
+    /// Its commits are here, and its branch is on the remote.
+    fn shows_work(&self, _: &CommitId) -> bool {
+        true
+    }
+
+    fn name_work(&self, item: usize, _: &CommitId) -> String {
+        let now = self.table.now();
+        match &now.board.items[item].stage {
+            Stage::Offered { commit } => commit.clone(),
+            Stage::Open | Stage::Leased { .. } | Stage::Merged | Stage::Aside { .. } => {
+                now.branch(item, now.board.items[item].epoch)
+            }
+        }
+    }
+
+    /// They travel with the item's branch.
+    fn carry_notes(&self, item: usize) -> Result<(), StoreError> {
+        carry_notes_to_item_plan(&self.table.now(), self.trees, item)
+    }
+
+    fn add_notes(&self, plan: Vec<u8>, item: usize) -> Result<Vec<u8>, StoreError> {
+        let known = self.remote.notes(item).into_iter();
+        let known: Vec<String> = known.map(|note| plimsoll_secrets::without(&note)).collect();
+        let text = &self.table.now().board.items[item].text;
+        Ok(plan_edit::with_notes(&plan, text, &known).unwrap_or(plan))
+    }
+
+    fn plan_with_late_notes(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(None)
+    }
+
+    /// What was verified was pushed, and every machine has fetched it from there.
+    fn check_end(&self) -> EndCheck {
+        EndCheck::default()
     }
 }

@@ -8,8 +8,9 @@ use crate::fault::FleetError;
 use crate::rows::{commit_or_none, item, moment, number, small, whole};
 use plimsoll_domain::board::Aside;
 use plimsoll_domain::workers::{ItemOutcome, ItemResult};
-use plimsoll_flows::workers::shared::{
-    BoardError, Ended, Look, Refused, Reserved, SharedBoard, SharedItem, UsedUp, WorkerNews,
+use plimsoll_flows::workers::BoardError;
+use plimsoll_flows::workers::connection::{
+    BoardConnection, Ended, Look, Refused, Reserved, SharedItem, UsedUp, WorkerNews,
 };
 use plimsoll_policy::workers::{self, Claim};
 use postgres::types::Type;
@@ -249,7 +250,7 @@ fn meant(error: FleetError) -> BoardError {
     }
 }
 
-impl SharedBoard for MachineBoard {
+impl BoardConnection for MachineBoard {
     fn look(&mut self) -> Result<Look, BoardError> {
         self.ask(Fleet::look)
     }

@@ -1,0 +1,88 @@
+//! Where the work of a parallel run comes together: a branch, and what travels with the work to whoever goes on with it.
+//!
+//! A [`LocalTarget`] is a branch of the clone. A [`FleetTarget`] is a branch of the remote, so that several machines reach it. The
+//! merger and the scheduler hold a `dyn Target` and need not know which.
+
+mod local;
+mod remote;
+
+pub(super) use local::LocalTarget;
+pub(super) use remote::FleetTarget;
+pub use remote::RemoteTarget;
+
+use crate::workers::error::MergeError;
+use crate::workers::tree::{TreeError, Wanted};
+use plimsoll_domain::git_names::CommitId;
+use plimsoll_domain::item_brief::ReturnedWork;
+use plimsoll_launcher::own_repository::OwnRepositoryError;
+use plimsoll_store::StoreError;
+
+/// What is asked of the place where work comes together. Commits are those of the repository in which results are merged.
+pub(super) trait Target: Sync {
+    /// Its end as it is now, with the work on these items.
+    fn fetch(&self, items: &[usize], give_up: &dyn Fn() -> bool) -> Result<CommitId, MergeError>;
+
+    /// Its end as it was last seen; none if it is gone.
+    fn seen(&self) -> Option<CommitId>;
+
+    /// The commits by which items were about to land, where the board may have lost them.
+    fn landings(&self) -> Vec<(usize, CommitId)>;
+
+    /// Takes the offered work on an item.
+    fn take_work(&self, commit: &CommitId) -> Result<(), OwnRepositoryError>;
+
+    /// Moves it from where it was seen. Returns false if it has moved meanwhile.
+    fn advance(
+        &self,
+        from: &CommitId,
+        to: &CommitId,
+        landing: &[(usize, &CommitId)],
+        give_up: &dyn Fn() -> bool,
+    ) -> Result<bool, MergeError>;
+
+    /// Removes what is left of items that are merged, each with the epoch of the attempt that landed.
+    fn clean(&self, merged: &[(usize, u64)], give_up: &dyn Fn() -> bool);
+
+    /// Completes what an item's worktree is made of with what earlier sessions have left: others may have brought it.
+    fn bring(&self, wanted: Wanted, give_up: &dyn Fn() -> bool) -> Result<Wanted, TreeError>;
+
+    /// Why the last work on an item was sent back, as it is known here.
+    fn returned_work(&self, item: usize) -> Option<ReturnedWork>;
+
+    /// Keeps why work is sent back, for the next session of its item, and the commit at which that begins. Returns the commit if
+    /// the session can begin there.
+    fn send_back(
+        &self,
+        item: usize,
+        work: &ReturnedWork,
+        start: Option<CommitId>,
+        give_up: &dyn Fn() -> bool,
+    ) -> Result<Option<CommitId>, MergeError>;
+
+    /// Returns true if the next session of an item can look at a commit that was made here.
+    fn shows_work(&self, commit: &CommitId) -> bool;
+
+    /// What the next session of an item calls its offered work, which ends at this commit.
+    fn name_work(&self, item: usize, end: &CommitId) -> String;
+
+    /// Carries what sessions wrote into their copies of the plan to where it is kept.
+    fn carry_notes(&self, item: usize) -> Result<(), StoreError>;
+
+    /// The plan with the notes that come with the work on an item.
+    fn add_notes(&self, plan: Vec<u8>, item: usize) -> Result<Vec<u8>, StoreError>;
+
+    /// The notes that come with no item's work, in a plan; none if there cannot be any.
+    fn plan_with_late_notes(&self) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Looks at what everything has come to, once every item is merged.
+    fn check_end(&self) -> EndCheck;
+}
+
+/// What the end of a run is checked for.
+#[derive(Debug, Default)]
+pub(super) struct EndCheck {
+    /// What the user is told.
+    pub(super) notes: Vec<String>,
+    /// Why the run is not completed.
+    pub(super) objection: Option<String>,
+}
