@@ -1,7 +1,7 @@
 //! Where Linear is asked: its own address, or another one for tests and for those who follow a gateway.
 
 use crate::LinearError;
-use ureq::http::Uri;
+use plimsoll_network::Uri;
 
 const LINEAR: &str = "https://api.linear.app/graphql";
 
@@ -19,7 +19,7 @@ impl Endpoint {
         if authority.as_str().contains('@') {
             return Err(wrong("it contains a name or a password"));
         }
-        let is_loopback = plimsoll_transport::is_loopback(&uri);
+        let is_loopback = plimsoll_network::is_loopback(&uri);
         match uri.scheme_str() {
             Some("https") => {}
             Some("http") if is_loopback => {}

@@ -3,9 +3,9 @@
 use crate::answer::{self, Answer, Received};
 use crate::operations::{self, Issue, Operation, Posted, Viewer, WithWarnings};
 use crate::{Endpoint, Key, LinearError};
+use plimsoll_network::{Client, RequestError};
 use serde_json::json;
 use std::time::{Duration, Instant};
-use ureq::{Agent, Error};
 
 /// How long a caller waits in all, and how often a trouble that may pass is tolerated.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +37,7 @@ const LONGEST_ANSWER: u64 = 1024 * 1024;
 /// Linear, for one key.
 #[derive(Debug)]
 pub struct Linear {
-    agent: Agent,
+    client: Client,
     endpoint: Endpoint,
     key: Key,
 }
@@ -46,9 +46,9 @@ impl Linear {
     /// Makes ready; nothing is sent yet.
     pub fn new(endpoint: Endpoint, key: Key) -> Result<Linear, LinearError> {
         let user_agent = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
-        let agent = plimsoll_transport::agent(endpoint.uri(), user_agent, None);
-        let agent = agent.map_err(|error| LinearError::Certificates { why: error.to_string() })?;
-        Ok(Linear { agent, endpoint, key })
+        let client = Client::new(endpoint.uri(), user_agent, None);
+        let client = client.map_err(|error| LinearError::Certificates { why: error.to_string() })?;
+        Ok(Linear { client, endpoint, key })
     }
 
     /// The key that is sent.
@@ -138,40 +138,46 @@ impl Linear {
         answer::read(&received, host, &self.key)
     }
 
-    fn post(&self, body: &str, limit: Duration) -> Result<Received, Error> {
-        let request = self.agent.post(self.endpoint.uri()).config().timeout_global(Some(limit)).build();
-        let mut response = request
-            .header("Authorization", self.key.authorization())
-            .header("Content-Type", "application/json")
-            .send(body)?;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let headers = response.headers().iter();
-        let headers =
-            headers.map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes()))).collect();
-        let status = response.status().as_u16();
-        let body =
-            response.body_mut().with_config().limit(LONGEST_ANSWER).lossy_utf8(true).read_to_string()?;
-        Ok(Received { status, headers, body })
+    fn post(&self, body: &str, limit: Duration) -> Result<Received, RequestError> {
+        let headers = [("Authorization", self.key.authorization()), ("Content-Type", "application/json")];
+        let response = self.client.post(&headers, body.as_bytes(), limit, LONGEST_ANSWER)?;
+        Ok(Received { status: response.status, headers: response.headers, body: readable(&response.body?) })
     }
 
-    fn trouble(&self, error: Error, limit: Duration) -> LinearError {
+    fn trouble(&self, error: RequestError, limit: Duration) -> LinearError {
         let host = self.endpoint.host().to_owned();
         match error {
-            Error::Timeout(_) => LinearError::Silent { host, limit },
-            Error::HostNotFound => {
+            RequestError::Timeout => LinearError::Silent { host, limit },
+            RequestError::HostNotFound => {
                 LinearError::Unreachable { host, why: "there is no such host, or no network".to_owned() }
             }
-            Error::Tls(why) => LinearError::Tls { host, why: why.to_owned() },
-            Error::Rustls(why) => LinearError::Tls { host, why: why.to_string() },
-            Error::Protocol(why) => LinearError::Strange { host, what: why.to_string() },
-            Error::BodyExceedsLimit(most) => {
-                LinearError::Strange { host, what: format!("an answer of more than {most} bytes") }
-            }
+            RequestError::Tls(why) => LinearError::Tls { host, why },
+            RequestError::Protocol(what) => LinearError::Strange { host, what },
+            RequestError::TooLong(_) => LinearError::Strange { host, what: error.to_string() },
             // TLS speaks through the socket's errors where it fails while it reads.
-            Error::Io(why) if why.kind() == std::io::ErrorKind::InvalidData => {
+            RequestError::Io(why) if why.kind() == std::io::ErrorKind::InvalidData => {
                 LinearError::Tls { host, why: why.to_string() }
             }
-            other => LinearError::Unreachable { host, why: self.key.taken_out_of(&other.to_string()) },
+            RequestError::Io(_) | RequestError::Unsendable(_) | RequestError::Other(_) => {
+                LinearError::Unreachable { host, why: self.key.taken_out_of(&error.to_string()) }
+            }
         }
+    }
+}
+
+/// The text of an answer, with a `?` for each byte that is no text.
+fn readable(body: &[u8]) -> String {
+    let chunks = body.utf8_chunks();
+    chunks.map(|chunk| format!("{}{}", chunk.valid(), "?".repeat(chunk.invalid().len()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_that_is_no_text_is_a_question_mark() {
+        assert_eq!(readable("ä\u{fffd}".as_bytes()), "ä\u{fffd}");
+        assert_eq!(readable(b"<p>\xff\xc3</p>"), "<p>??</p>");
     }
 }

@@ -4,14 +4,12 @@ use crate::attributes::clean;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
 use plimsoll_domain::text::clip;
+use plimsoll_network::{Client, RequestError, TrustError, Uri};
 use plimsoll_policy::telemetry::exporter::{Signal, Target};
 use plimsoll_store::{StoreError, clock, disk};
-use plimsoll_transport::TrustError;
 use prost::Message;
 use std::path::Path;
 use std::time::Duration;
-use ureq::http::Uri;
-use ureq::{Agent, Error};
 
 /// Why a collector cannot be asked at all.
 #[derive(Debug, thiserror::Error)]
@@ -45,9 +43,8 @@ const LONGEST_ANSWER: u64 = 64 * 1024;
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 pub(crate) struct Collector {
-    agent: Agent,
+    client: Client,
     signal: Signal,
-    url: String,
     host: String,
     headers: Vec<(String, String)>,
     timeout: Duration,
@@ -57,19 +54,18 @@ impl Collector {
     pub(crate) fn new(signal: Signal, target: &Target) -> Result<Collector, CollectorError> {
         let uri: Uri = target.url.parse().map_err(|_| CollectorError::Address)?;
         let user_agent = concat!("plimsoll-otel/", env!("CARGO_PKG_VERSION"));
-        let agent = match &target.certificate {
+        let client = match &target.certificate {
             Some(path) => {
                 let pem = disk::read(Path::new(path)).map_err(CollectorError::File)?;
                 let pem = pem.ok_or_else(|| CollectorError::NoFile(path.clone()))?;
-                plimsoll_transport::agent(&uri, user_agent, Some(&pem))
+                Client::new(&uri, user_agent, Some(&pem))
                     .map_err(|error| CollectorError::Certificate { path: path.clone(), error })?
             }
-            None => plimsoll_transport::agent(&uri, user_agent, None).map_err(CollectorError::Trust)?,
+            None => Client::new(&uri, user_agent, None).map_err(CollectorError::Trust)?,
         };
         Ok(Collector {
-            agent,
+            client,
             signal,
-            url: target.url.clone(),
             // Of the address only this is ever shown: the rest may hold a key.
             host: uri.host().unwrap_or_default().to_owned(),
             headers: target.headers.clone(),
@@ -80,21 +76,17 @@ impl Collector {
     /// Sends a body, in no more than this time.
     pub(crate) fn send(&self, body: &[u8], limit: Duration) -> Answer {
         let limit = limit.min(self.timeout);
-        let request = self.agent.post(&self.url).config().timeout_global(Some(limit)).build();
         let ours = ["content-type", "content-length", "host", "transfer-encoding"];
         let own = self.headers.iter().filter(|(name, _)| !ours.contains(&name.to_ascii_lowercase().as_str()));
-        let request = own.fold(request, |request, (name, value)| request.header(name, value));
-        let answered = request.header("Content-Type", "application/x-protobuf").send(body);
-        let mut response = match answered {
+        let own = own.map(|(name, value)| (name.as_str(), value.as_str()));
+        let headers: Vec<(&str, &str)> = own.chain([("Content-Type", "application/x-protobuf")]).collect();
+        let response = match self.client.post(&headers, body, limit, LONGEST_ANSWER) {
             Ok(response) => response,
             Err(error) => return self.unanswered(&error, limit),
         };
-        let status = response.status().as_u16();
-        let wait =
-            response.headers().get("retry-after").and_then(|value| value.to_str().ok()).and_then(waited);
+        let wait = response.header("retry-after").and_then(waited);
         // An answer that cannot be read is none the less one: the status counts.
-        let body = response.body_mut().with_config().limit(LONGEST_ANSWER).read_to_vec().unwrap_or_default();
-        self.judged(status, wait, &body)
+        self.judged(response.status, wait, &response.body.unwrap_or_default())
     }
 
     fn judged(&self, status: u16, after: Option<Duration>, body: &[u8]) -> Answer {
@@ -112,18 +104,20 @@ impl Collector {
         }
     }
 
-    fn unanswered(&self, error: &Error, limit: Duration) -> Answer {
+    fn unanswered(&self, error: &RequestError, limit: Duration) -> Answer {
         let host = &self.host;
         let why = match error {
-            Error::Timeout(_) => format!("{host} did not answer within {:.1} s", limit.as_secs_f32()),
-            Error::HostNotFound => format!("{host} cannot be found"),
-            Error::Io(error) => format!("{host} cannot be reached: {error}"),
-            Error::Tls(_) | Error::Rustls(_) => format!("{host} is not trusted: check its certificate"),
-            Error::Http(_) | Error::BadUri(_) => {
+            RequestError::Timeout => format!("{host} did not answer within {:.1} s", limit.as_secs_f32()),
+            RequestError::HostNotFound => format!("{host} cannot be found"),
+            RequestError::Io(error) => format!("{host} cannot be reached: {error}"),
+            RequestError::Tls(_) => format!("{host} is not trusted: check its certificate"),
+            RequestError::Unsendable(_) => {
                 return Answer::Refused { why: format!("no request can be made to {host}") };
             }
             // Whatever else it says may repeat the address.
-            _ => format!("{host} gave no answer that can be understood"),
+            RequestError::Protocol(_) | RequestError::TooLong(_) | RequestError::Other(_) => {
+                format!("{host} gave no answer that can be understood")
+            }
         };
         Answer::Later { after: None, why }
     }

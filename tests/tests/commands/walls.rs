@@ -61,7 +61,7 @@ fn the_hook_programs_link_a_short_committed_list() {
         "ureq",
         "rustls",
         "plimsoll-linear-client",
-        "plimsoll-transport",
+        "plimsoll-network",
         "prost",
         "opentelemetry-proto",
         "tempfile",
@@ -94,8 +94,7 @@ fn no_program_for_users_links_the_test_bench() {
 /// What opens connections to other computers, and what that needs.
 #[test]
 fn only_the_optional_programs_link_a_network_client() {
-    const NETWORK: [&str; 6] =
-        ["plimsoll-transport", "ureq", "rustls", "rustls-native-certs", "ring", "http"];
+    const NETWORK: [&str; 6] = ["plimsoll-network", "ureq", "rustls", "rustls-native-certs", "ring", "http"];
     const OTLP: [&str; 2] = ["opentelemetry-proto", "prost"];
     for package in ["plimsoll-cli", "plimsoll-hooks", "plimsoll-mcp"] {
         let linked = linked_by(package);
@@ -117,7 +116,7 @@ fn only_the_optional_programs_link_a_network_client() {
     let linked = linked_by("plimsoll-fleet");
     let lost: Vec<_> = DATABASE.iter().filter(|name| !linked.contains(**name)).collect();
     assert!(lost.is_empty(), "they have other names now: {lost:?}");
-    for others in ["plimsoll-transport", "ureq", "openssl", "aws-lc-rs", "plimsoll-testkit"] {
+    for others in ["plimsoll-network", "ureq", "openssl", "aws-lc-rs", "plimsoll-testkit"] {
         assert!(!linked.contains(others), "plimsoll-fleet links {others}");
     }
     // One request after another, in threads of ours: neither gRPC nor a runtime.
@@ -208,15 +207,15 @@ fn imports_go_one_way() {
         ("secrets", &[]),
         ("launcher", &["protocol", "domain", "store", "secrets", "system"]),
         // It knows nothing of ours: what it carries is given to it. Nothing that a hook links may lean on it.
-        ("linear-client", &["transport"]),
-        ("transport", &[]),
+        ("linear-client", &["network"]),
+        ("network", &[]),
         ("flows", &["protocol", "domain", "policy", "store", "secrets", "launcher"]),
         ("hooks", &["protocol", "domain", "policy", "store", "launcher", "flows"]),
         ("cli", &["protocol", "domain", "policy", "store", "secrets", "launcher", "flows", "scripted-model"]),
         ("mcp", &["domain", "store", "launcher", "flows"]),
         // The optional programs, which use the network.
         ("linear", &["domain", "policy", "store", "secrets", "linear-client", "flows"]),
-        ("otel", &["domain", "policy", "store", "secrets", "transport", "flows"]),
+        ("otel", &["domain", "policy", "store", "secrets", "network", "flows"]),
         // It shares the command's words, console and runs.
         ("fleet", &["domain", "policy", "store", "secrets", "launcher", "flows", "cli"]),
         // The programs, each one call.

@@ -1,0 +1,93 @@
+//! Sending one request after another to one address.
+
+use crate::error::RequestError;
+use crate::response::Response;
+use crate::trust::{TrustError, tls};
+use std::time::Duration;
+use ureq::Agent;
+use ureq::http::Uri;
+
+/// Returns true for an address on this computer.
+pub fn is_loopback(uri: &Uri) -> bool {
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+    match host.parse::<std::net::IpAddr>() {
+        Ok(address) => address.is_loopback(),
+        Err(_) => host == "localhost",
+    }
+}
+
+/// A client for one address.
+#[derive(Debug)]
+pub struct Client {
+    agent: Agent,
+    uri: Uri,
+}
+
+impl Client {
+    /// Makes a client; nothing is sent yet. `roots` are certificates (PEM) that are trusted instead of this computer's own.
+    ///
+    /// # Errors
+    /// If the address needs TLS and nobody can be trusted.
+    pub fn new(uri: &Uri, user_agent: &str, roots: Option<&[u8]>) -> Result<Client, TrustError> {
+        let mut config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .user_agent(user_agent);
+        if is_loopback(uri) {
+            config = config.proxy(None);
+        }
+        if uri.scheme_str() == Some("https") {
+            config = config.https_only(true).tls_config(tls(roots)?);
+        }
+        Ok(Client { agent: config.build().new_agent(), uri: uri.clone() })
+    }
+
+    /// Sends a body within this time, and reads an answer of at most this many bytes.
+    ///
+    /// # Errors
+    /// If no answer begins. One that breaks off is an answer without a body.
+    pub fn post(
+        &self,
+        headers: &[(&str, &str)],
+        body: &[u8],
+        limit: Duration,
+        longest_answer: u64,
+    ) -> Result<Response, RequestError> {
+        let request = self.agent.post(&self.uri).config().timeout_global(Some(limit)).build();
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let mut response = request.send(body)?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let headers = response.headers().iter();
+        Ok(Response {
+            status: response.status().as_u16(),
+            headers: headers
+                .map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes())))
+                .collect(),
+            body: response
+                .body_mut()
+                .with_config()
+                .limit(longest_answer)
+                .read_to_vec()
+                .map_err(RequestError::from),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_computer_is_known_by_its_addresses() {
+        for (address, expected) in [
+            ("http://127.0.0.1:4318/v1/traces", true),
+            ("http://localhost:4318", true),
+            ("https://[::1]:4318/", true),
+            ("http://localhost.example.com/", false),
+            ("http://10.0.0.1:4318", false),
+        ] {
+            assert_eq!(is_loopback(&address.parse().unwrap()), expected, "{address}");
+        }
+    }
+}
