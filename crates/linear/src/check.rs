@@ -1,10 +1,10 @@
 //! `plimsoll linear check`: each part of the way, in the order in which a note takes it, with what to do where it ends.
 
+use crate::client::{Linear, LinearError, RetryLimits, Viewer};
 use crate::console::say;
 use crate::way;
 use plimsoll_domain::Settings;
 use plimsoll_domain::text::{counted, one_line};
-use plimsoll_linear_client::{Linear, LinearError, RetryLimits, Viewer};
 use plimsoll_store::{Project, clock, config, outbox};
 use std::process::ExitCode;
 use std::time::Duration;

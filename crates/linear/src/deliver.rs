@@ -1,11 +1,11 @@
 //! Delivering: one comment a run, written whole each time, so that twice is once. Its id is known and on the disk before
 //! anything is sent: after a crash between sending and hearing the answer, the next try finds the comment there.
 
+use crate::client::{Linear, LinearError, Posted, RetryLimits, Wait as Asks, WithWarnings};
 use plimsoll_domain::RunId;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, LinearDelivered};
 use plimsoll_domain::linear::{Comment, Note, Wait};
 use plimsoll_flows::linear::failure;
-use plimsoll_linear_client::{Linear, LinearError, Posted, RetryLimits, Wait as Asks, WithWarnings};
 use plimsoll_store::{Project, StoreError, clock, journal, outbox};
 use std::time::Duration;
 

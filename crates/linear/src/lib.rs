@@ -2,12 +2,13 @@
 //! `plimsoll run` starts it to deliver a run's notes. It may be missing: then notes stay in the outbox.
 //!
 //! It reads the notes that hooks and runs left in the outbox (`plimsoll_store::outbox`), asks `plimsoll_policy::linear` what the
-//! comment says, and sends it with `plimsoll_linear_client`. A run is one comment, and each delivery sends all of its text.
+//! comment says, and sends it with [`client`]. A run is one comment, and each delivery sends all of its text.
 //!
 //! Limits: a note is delivered late or twice rather than lost, and the order of two runs' comments is not kept. Without a key,
 //! network or issue it says so, and the run goes on.
 
 mod check;
+mod client;
 mod console;
 mod deliver;
 mod for_run;

@@ -1,11 +1,11 @@
 //! `plimsoll linear sync`: delivers the notes in the outbox, at the user's request.
 
+use crate::client::RetryLimits;
 use crate::console::{complain, fail, refused, say};
 use crate::deliver::{Asked, Delivered, Report, body_of, deliver};
 use crate::way;
 use plimsoll_domain::text::{counted, one_line};
 use plimsoll_domain::{RunId, Settings};
-use plimsoll_linear_client::RetryLimits;
 use plimsoll_store::{Project, StoreError, clock, outbox};
 use std::process::ExitCode;
 use std::time::Duration;

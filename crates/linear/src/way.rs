@@ -1,8 +1,8 @@
 //! The way to Linear: its address, the key, the certificates.
 
+use crate::client::{Endpoint, Key, KeyProblem, Linear, LinearError};
 use plimsoll_domain::Settings;
 use plimsoll_flows::linear::key::{self, KeySource, NoKey};
-use plimsoll_linear_client::{Endpoint, Key, KeyProblem, Linear, LinearError};
 use plimsoll_store::{Project, environment};
 
 /// What is between us and Linear before anything is sent. What a key was that is none is not shown.

@@ -1,24 +1,26 @@
 //! The way to Linear and back: one request after another, each within what is left of the time.
 
-use crate::answer::{self, Answer, Received};
-use crate::operations::{self, Issue, Operation, Posted, Viewer, WithWarnings};
-use crate::{Endpoint, Key, LinearError};
+use super::answer::{self, Answer, Received};
+use super::endpoint::Endpoint;
+use super::error::LinearError;
+use super::key::Key;
+use super::operations::{self, Issue, Operation, Posted, Viewer, WithWarnings};
 use plimsoll_network::{Client, RequestError};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// How long a caller waits in all, and how often a trouble that may pass is tolerated.
 #[derive(Debug, Clone, Copy)]
-pub struct RetryLimits {
+pub(crate) struct RetryLimits {
     /// No call lasts beyond it.
-    pub until: Instant,
+    pub(crate) until: Instant,
     /// Tries of one operation, at least one.
-    pub tries: u32,
+    pub(crate) tries: u32,
 }
 
 impl RetryLimits {
     /// This much time from now.
-    pub fn of(time: Duration, tries: u32) -> RetryLimits {
+    pub(crate) fn of(time: Duration, tries: u32) -> RetryLimits {
         RetryLimits { until: Instant::now() + time, tries }
     }
 
@@ -36,7 +38,7 @@ const LONGEST_ANSWER: u64 = 1024 * 1024;
 
 /// Linear, for one key.
 #[derive(Debug)]
-pub struct Linear {
+pub(crate) struct Linear {
     client: Client,
     endpoint: Endpoint,
     key: Key,
@@ -44,7 +46,7 @@ pub struct Linear {
 
 impl Linear {
     /// Makes ready; nothing is sent yet.
-    pub fn new(endpoint: Endpoint, key: Key) -> Result<Linear, LinearError> {
+    pub(crate) fn new(endpoint: Endpoint, key: Key) -> Result<Linear, LinearError> {
         let user_agent = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
         let client = Client::new(endpoint.uri(), user_agent, None);
         let client = client.map_err(|error| LinearError::Certificates { why: error.to_string() })?;
@@ -52,27 +54,27 @@ impl Linear {
     }
 
     /// The key that is sent.
-    pub fn key(&self) -> &Key {
+    pub(crate) fn key(&self) -> &Key {
         &self.key
     }
 
     /// Whose key it is.
-    pub fn viewer(&self, limits: RetryLimits) -> Result<WithWarnings<Viewer>, LinearError> {
+    pub(crate) fn viewer(&self, limits: RetryLimits) -> Result<WithWarnings<Viewer>, LinearError> {
         self.take(&operations::viewer(), limits, operations::take_viewer)
     }
 
     /// An issue by its identifier.
-    pub fn issue(&self, id: &str, limits: RetryLimits) -> Result<WithWarnings<Issue>, LinearError> {
+    pub(crate) fn issue(&self, id: &str, limits: RetryLimits) -> Result<WithWarnings<Issue>, LinearError> {
         self.take(&operations::issue(id), limits, operations::take_issue)
     }
 
     /// A comment by its id.
-    pub fn comment(&self, id: &str, limits: RetryLimits) -> Result<WithWarnings<Posted>, LinearError> {
+    pub(crate) fn comment(&self, id: &str, limits: RetryLimits) -> Result<WithWarnings<Posted>, LinearError> {
         self.take(&operations::comment(id), limits, operations::take_comment)
     }
 
     /// Makes a comment with an id of our choice. One that is there already is refused by Linear.
-    pub fn create(
+    pub(crate) fn create(
         &self,
         id: &str,
         issue: &str,
@@ -83,7 +85,7 @@ impl Linear {
     }
 
     /// Puts a new text into a comment.
-    pub fn update(
+    pub(crate) fn update(
         &self,
         id: &str,
         body: &str,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Why an operation was not answered as it should be. No variant holds the key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LinearError {
+pub(crate) enum LinearError {
     /// The address in `LINEAR_API_URL` cannot be used.
     #[error("the address in LINEAR_API_URL cannot be used: {what}")]
     Endpoint {
@@ -87,13 +87,13 @@ pub enum LinearError {
 
 /// One error of a GraphQL answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GraphError {
+pub(crate) struct GraphError {
     /// What it says to people.
-    pub message: String,
+    pub(crate) message: String,
     /// Its code; empty if there is none.
-    pub code: String,
+    pub(crate) code: String,
     /// The field it is about, such as `commentCreate.comment`.
-    pub path: String,
+    pub(crate) path: String,
 }
 
 impl std::fmt::Display for GraphError {
@@ -110,7 +110,7 @@ impl std::fmt::Display for GraphError {
 
 /// How long Linear wants to be left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
+pub(crate) enum Wait {
     /// Until this moment, in milliseconds since the beginning of 1970.
     Until(u64),
     /// For how long.
@@ -121,7 +121,7 @@ pub enum Wait {
 
 impl LinearError {
     /// What the user can do about it.
-    pub fn hint(&self) -> &'static str {
+    pub(crate) fn hint(&self) -> &'static str {
         match self {
             LinearError::Endpoint { .. } => "unset LINEAR_API_URL, or let it begin with https://",
             LinearError::Certificates { .. } => {
@@ -148,7 +148,7 @@ impl LinearError {
     }
 
     /// True for what may be better in a second.
-    pub fn may_pass(&self) -> bool {
+    pub(crate) fn may_pass(&self) -> bool {
         matches!(
             self,
             LinearError::Unreachable { .. } | LinearError::Silent { .. } | LinearError::Server { .. }
@@ -156,7 +156,7 @@ impl LinearError {
     }
 
     /// True when Linear says that what was named is not there.
-    pub fn is_not_found(&self) -> bool {
+    pub(crate) fn is_not_found(&self) -> bool {
         let LinearError::Refused { errors } = self else { return false };
         errors.iter().any(|error| error.message.to_lowercase().contains("not found"))
     }

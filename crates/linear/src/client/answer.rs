@@ -1,7 +1,8 @@
 //! What came back: the data of a GraphQL answer with its warnings, or what went wrong. Foreign bytes: a field of the
 //! wrong type is missing, and nothing more.
 
-use crate::{GraphError, Key, LinearError, Wait};
+use super::error::{GraphError, LinearError, Wait};
+use super::key::Key;
 use serde_json::Value;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The five operations, as Linear's schema has them, and what is taken of their answers.
 
-use crate::GraphError;
-use crate::answer::Answer;
+use super::answer::Answer;
+use super::error::GraphError;
 use serde_json::{Value, json};
 
 /// An operation: its document and its variables.
@@ -12,42 +12,42 @@ pub(crate) struct Operation {
 
 /// Whose key it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Viewer {
+pub(crate) struct Viewer {
     /// The person, or the application.
-    pub name: String,
+    pub(crate) name: String,
     /// The workspace.
-    pub organization: String,
+    pub(crate) organization: String,
 }
 
 /// An issue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Issue {
+pub(crate) struct Issue {
     /// Such as `ENG-123`.
-    pub identifier: String,
+    pub(crate) identifier: String,
     /// Its title.
-    pub title: String,
+    pub(crate) title: String,
     /// Its team's name.
-    pub team: String,
+    pub(crate) team: String,
     /// True when it has been put away.
-    pub is_archived: bool,
+    pub(crate) is_archived: bool,
 }
 
 /// A comment that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Posted {
+pub(crate) struct Posted {
     /// Its id.
-    pub id: String,
+    pub(crate) id: String,
     /// Where the user reads it.
-    pub url: String,
+    pub(crate) url: String,
 }
 
 /// An answer with what was complained of beside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WithWarnings<T> {
+pub(crate) struct WithWarnings<T> {
     /// The answer.
-    pub what: T,
+    pub(crate) what: T,
     /// Errors that came with it.
-    pub warnings: Vec<GraphError>,
+    pub(crate) warnings: Vec<GraphError>,
 }
 
 const VIEWER: &str = "query Viewer { viewer { id name organization { name } } }";

@@ -2,11 +2,11 @@
 
 /// What opens Linear's door. It has no `Display`, and its `Debug` says nothing.
 #[derive(Clone)]
-pub struct Key(String);
+pub(crate) struct Key(String);
 
 /// Why something is no key. What it was is not told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum KeyProblem {
+pub(crate) enum KeyProblem {
     /// Nothing, or white space.
     #[error("it is empty")]
     Empty,
@@ -25,7 +25,7 @@ const BEARER: &str = "Bearer ";
 
 impl Key {
     /// Takes what a variable holds or a command has printed.
-    pub fn new(text: &str) -> Result<Key, KeyProblem> {
+    pub(crate) fn new(text: &str) -> Result<Key, KeyProblem> {
         let text = text.trim();
         let bare = text.strip_prefix(BEARER).unwrap_or(text).trim_start();
         if bare.is_empty() || bare == BEARER.trim_end() {
@@ -43,7 +43,7 @@ impl Key {
     }
 
     /// What kind it looks like; none for one that does not look like Linear's.
-    pub fn kind(&self) -> Option<&'static str> {
+    pub(crate) fn kind(&self) -> Option<&'static str> {
         match self.bare() {
             bare if bare.starts_with(PERSONAL) => Some("a personal API key"),
             _ if self.0.starts_with(BEARER) => Some("an application's access token"),
@@ -61,7 +61,7 @@ impl Key {
     }
 
     /// Words that may have come from outside, without the key.
-    pub fn taken_out_of(&self, words: &str) -> String {
+    pub(crate) fn taken_out_of(&self, words: &str) -> String {
         words.replace(self.bare(), "(key)")
     }
 }

@@ -1,17 +1,17 @@
 //! Where Linear is asked: its own address, or another one for tests and for those who follow a gateway.
 
-use crate::LinearError;
+use super::error::LinearError;
 use plimsoll_network::Uri;
 
 const LINEAR: &str = "https://api.linear.app/graphql";
 
 /// An address that a key may be sent to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Endpoint(Uri);
+pub(crate) struct Endpoint(Uri);
 
 impl Endpoint {
     /// Linear's own address, unless another is named. Without TLS only this computer is spoken to.
-    pub fn new(named: Option<&str>) -> Result<Endpoint, LinearError> {
+    pub(crate) fn new(named: Option<&str>) -> Result<Endpoint, LinearError> {
         let url = named.unwrap_or(LINEAR).trim();
         let wrong = |what| LinearError::Endpoint { what };
         let uri: Uri = url.parse().map_err(|_| wrong("it is not an address"))?;
@@ -30,7 +30,7 @@ impl Endpoint {
     }
 
     /// The computer.
-    pub fn host(&self) -> &str {
+    pub(crate) fn host(&self) -> &str {
         self.0.host().unwrap_or_default().trim_matches(['[', ']'])
     }
 
