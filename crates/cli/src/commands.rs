@@ -30,13 +30,9 @@ mod stop;
 mod turns;
 mod with_context;
 
-use crate::console;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 pub use doctor::show_findings;
 use plimsoll_policy::client::is_option;
-use plimsoll_protocol::foreign_words::visible;
-pub use run::progress::for_people as duration;
-pub use status::width;
 use std::process::ExitCode;
 
 /// The load line for Claude Code: know how full the context window is, checkpoint before it overflows, resume
@@ -221,15 +217,6 @@ fn with_suggestion(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// True for `plimsoll --version --json`, in either order. For clap `--version` is the end of a command line.
-pub fn asks_for_build() -> bool {
-    let words: Vec<_> = std::env::args_os().skip(1).collect();
-    let is = |word: &std::ffi::OsString, names: &[&str]| names.iter().any(|name| word == name);
-    let version = |word| is(word, &["--version", "-V"]);
-    let json = |word| is(word, &["--json"]);
-    matches!(&words[..], [one, other] if version(one) && json(other) || json(one) && version(other))
-}
-
 /// Sets the template of the main help.
 fn grouped(mut line: clap::Command) -> clap::Command {
     line.build();
@@ -292,22 +279,6 @@ impl Verb {
             Verb::Demo(arguments) => demo::demo(&arguments),
         }
     }
-}
-
-/// Prints the help that was asked for, or what is wrong with a command line. clap paints both, and lets the escape
-/// characters of an argument pass (a shell completes the name of a file): then it is told without colours.
-pub fn misread(error: &clap::Error) -> ExitCode {
-    let is_plain = |word: std::ffi::OsString| {
-        let word = word.to_string_lossy();
-        visible(&word) == word
-    };
-    if std::env::args_os().all(is_plain) {
-        // A reader that has gone away is a normal end.
-        let _ = error.print();
-    } else {
-        console::note(error.render().to_string().trim_end());
-    }
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! A `ralph-state.json` that no run of ours wrote: what `gate` and `monitor` answer for its loop, and what is said of it
 //! elsewhere.
 
-use crate::console::{FAULT, fail, say, say_error};
-use crate::standard_input;
 use plimsoll_flows::run::foreign;
 use plimsoll_flows::run::foreign::Answer;
 use plimsoll_policy::foreign::{Loop, missing_marks, standing};
 use plimsoll_store::{Project, StoreError, state_file};
+use plimsoll_terminal::console::{FAULT, fail, say, say_error};
+use plimsoll_terminal::standard_input;
 use std::process::ExitCode;
 
 /// Judges for the loop; none if the state is a run's of ours, or there is none.

@@ -1,8 +1,8 @@
 //! The whole terminal, given back whatever happens.
 
-use crate::console::fail;
 use plimsoll_protocol::foreign_words::visible;
 use plimsoll_store::environment;
+use plimsoll_terminal::console::fail;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event;
 use ratatui::{DefaultTerminal, Frame};
@@ -70,7 +70,7 @@ fn clean(buffer: &mut Buffer) {
 
 /// Stays on it until the user leaves, or a signal other than 0 is noted. Without a terminal: 2, with these words.
 pub(crate) fn show(without: &str, stay: impl FnOnce(Screen, &AtomicUsize) -> io::Result<()>) -> ExitCode {
-    let both = crate::console::is_terminal() && io::stdin().is_terminal();
+    let both = plimsoll_terminal::console::is_terminal() && io::stdin().is_terminal();
     if !both || environment::variable("TERM").is_some_and(|term| term == "dumb") {
         return fail(without, USAGE);
     }

@@ -1,7 +1,7 @@
 //! What a hook of ours answered to an event that a shell loop piped to `gate` or `monitor`.
 
-use crate::console::{FAULT, fail, say};
 use plimsoll_flows::hook_response::HookResponse;
+use plimsoll_terminal::console::{FAULT, fail, say};
 use std::process::ExitCode;
 
 /// Its marker as a bare line, and its exit code.

@@ -1,7 +1,7 @@
 //! RULE: `plimsoll`, the command. One file per subcommand in `commands`; what several of them do is in `plimsoll_flows`.
 //!
-//! A command reads its arguments (clap), calls a flow or reads the files, and puts the answer into words. `console` is the only
-//! way to the terminal; `render` makes texts and pages safe to show; `endings` has the words for each way in which a run ends.
+//! A command reads its arguments (clap), calls a flow or reads the files, and puts the answer into words. `plimsoll_terminal::console` is the
+//! only way to the terminal; `render` makes texts and pages safe to show; `endings` has the words for each way in which a run ends.
 //! Facts are gathered first, and pure functions make lines of them, so that the tests need no terminal.
 //!
 //! `plimsoll-fleet` prints through the same `console`, and reads the command line that `plimsoll fleet` has here.
@@ -12,7 +12,6 @@
 mod branch;
 mod changed_checks;
 mod commands;
-pub mod console;
 mod endings;
 mod figure_words;
 mod foreign_state;
@@ -24,22 +23,17 @@ mod plan_checks;
 mod questions;
 mod render;
 mod reviews;
-mod standard_input;
 mod target_session;
-mod value_parsers;
 mod worker_words;
 
 pub use commands::fleet as fleet_line;
 pub use commands::run::progress::{Style, watcher};
 use commands::{Command, Verb};
-pub use commands::{asks_for_build, definition, duration, misread, show_findings, width};
-pub use place::of_new_run;
+pub use commands::{definition, show_findings};
 use plimsoll_domain::build::Build;
-pub use standard_input::InputError;
+use plimsoll_terminal::command_line::{asks_for_build, misread};
+use plimsoll_terminal::{console, signals};
 use std::process::ExitCode;
-
-/// As every system that we run on numbers it.
-const SIGXFSZ: i32 = 25;
 
 /// Runs the command that this process was started with.
 pub fn main() -> ExitCode {
@@ -54,8 +48,7 @@ pub fn main() -> ExitCode {
     if let Some(code) = place::check(&verb) {
         return code;
     }
-    // A file that grows beyond a limit (`ulimit -f`) is an error with a name, as on a full disk, and no end by a signal.
-    let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
+    signals::survive_file_size_limit();
     // What these say of a run is the user's word: they keep its ledger. Hooks and every other command only claim.
     let plans = |verb: &Verb| matches!(verb, Verb::Prompt(arguments) if arguments.plans_next_session());
     if matches!(verb, Verb::Run(_) | Verb::Start(_) | Verb::Gate(_) | Verb::Stop(_)) || plans(&verb) {

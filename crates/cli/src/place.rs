@@ -1,31 +1,17 @@
 //! Before a command looks for its project: a state upwards that is not this project's is named, and one of another
-//! owner where we stand is left alone. And where the project of a new run begins.
+//! owner where we stand is left alone.
 
 use crate::commands::Verb;
-use crate::console::{FAULT, fail, say_error};
-use plimsoll_store::Project;
-use plimsoll_store::layout::Beginning;
+use plimsoll_terminal::console::FAULT;
+use plimsoll_terminal::place::refuse_foreign_place;
 use std::process::ExitCode;
-
-/// The project of a run that is about to begin; says first which folder that is, where it is not the current one.
-pub fn of_new_run(plan: Option<&str>) -> Project {
-    let beginning = Beginning::find(plan);
-    beginning.words().iter().for_each(say_error);
-    beginning.project()
-}
 
 /// The exit code of a command that must not continue here.
 pub(crate) fn check(verb: &Verb) -> Option<ExitCode> {
     if !asks_for_the_project(verb) {
         return None;
     }
-    let passed_over = Project::passed_over()?;
-    if passed_over.is_here() {
-        let code = if matches!(verb, Verb::Gate(_) | Verb::Monitor) { FAULT } else { 1 };
-        return Some(fail(passed_over, code));
-    }
-    say_error(&passed_over);
-    None
+    refuse_foreign_place(if matches!(verb, Verb::Gate(_) | Verb::Monitor) { FAULT } else { 1 })
 }
 
 fn asks_for_the_project(verb: &Verb) -> bool {

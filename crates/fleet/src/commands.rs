@@ -21,10 +21,12 @@ use crate::fault::FleetError;
 use crate::fleet::Fleet;
 use crate::found;
 use clap::Parser;
-use plimsoll_cli::InputError;
-use plimsoll_cli::console::{fail, say};
 use plimsoll_cli::fleet_line::{FleetArguments, FleetVerb};
 use plimsoll_domain::build::Build;
+use plimsoll_terminal::command_line::{asks_for_build, misread};
+use plimsoll_terminal::console::{fail, say};
+use plimsoll_terminal::signals;
+use plimsoll_terminal::standard_input::InputError;
 use std::process::ExitCode;
 
 /// Lets several machines work on one plan, by a database and a git remote.
@@ -54,20 +56,16 @@ enum CommandError {
     NotSure,
 }
 
-/// As every system that we run on numbers it.
-const SIGXFSZ: i32 = 25;
-
 /// Does what the arguments of this process say.
 pub fn main() -> ExitCode {
-    // A file that grows beyond a limit (`ulimit -f`) is an error with a name, as on a full disk, and no end by a signal.
-    let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
-    if plimsoll_cli::asks_for_build() {
+    signals::survive_file_size_limit();
+    if asks_for_build() {
         say(Build::own("plimsoll-fleet").to_json());
         return ExitCode::SUCCESS;
     }
     let program = match Program::try_parse() {
         Ok(program) => program,
-        Err(error) => return plimsoll_cli::misread(&error),
+        Err(error) => return misread(&error),
     };
     let done = match &program.arguments.verb {
         FleetVerb::Join(arguments) => Ok(join::join(arguments)),

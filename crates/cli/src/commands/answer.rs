@@ -1,9 +1,7 @@
 //! The questions that sessions ask the user, and the answers, which go into the plan: `--answer` of `plimsoll status` and
 //! `plimsoll run`.
 
-use crate::console::{fail, say, say_error};
 use crate::endings::{RESUME, ending_words};
-use crate::standard_input::{InputError, text_of};
 use crate::{foreign_state, questions};
 use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::state::Items;
@@ -13,6 +11,8 @@ use plimsoll_domain::{RunState, TodoList};
 use plimsoll_flows::run::questions::{among, answer as write_answer};
 use plimsoll_policy::todo_list::shell_word;
 use plimsoll_store::{Project, StoreError, disk, lock, state_file};
+use plimsoll_terminal::console::{fail, say, say_error};
+use plimsoll_terminal::standard_input::{InputError, text_of};
 use std::process::ExitCode;
 use thiserror::Error;
 

@@ -1,6 +1,5 @@
 //! `plimsoll checkpoint`: writes a handoff now. It never forces a new session.
 
-use crate::console::{fail, say};
 use crate::target_session::TargetSession;
 use clap::Args;
 use plimsoll_domain::handoff::Notes;
@@ -12,6 +11,7 @@ use plimsoll_flows::context::measure::{Question, measure};
 use plimsoll_flows::handoffs::continue_command;
 use plimsoll_policy::words::MOVED_INTO_PROJECT;
 use plimsoll_store::{Project, StoreError, WritableProject, config, writable_project};
+use plimsoll_terminal::console::{fail, say};
 use std::process::ExitCode;
 
 /// What to say in it.

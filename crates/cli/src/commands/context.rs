@@ -4,8 +4,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use crate::commands::run::progress::for_people as duration;
-use crate::console;
 use crate::target_session::TargetSession;
 use plimsoll_domain::level::Level;
 use plimsoll_domain::{Reading, SessionRecord, Settings};
@@ -13,6 +11,8 @@ use plimsoll_flows::context::forecast::{self, SessionForecast};
 use plimsoll_flows::context::item_cost::lines_named;
 use plimsoll_flows::context::measure::{Measurement, Question, measure, measure_once_written};
 use plimsoll_store::{Project, StoreError, clock, config};
+use plimsoll_terminal::console;
+use plimsoll_terminal::duration::for_people as duration;
 use serde_json::{Value, json};
 pub(super) use table::Row;
 use table::View;

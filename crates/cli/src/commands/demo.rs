@@ -1,12 +1,12 @@
 //! `plimsoll demo`: a whole run before your eyes. The client is real, the hooks are real, the project is a
 //! throw-away one; only the model is scripted, on this machine, so that no key and no network are needed.
 
-use crate::console::{fail, say};
 use clap::Args;
 use plimsoll_scripted_model::story::{Turn, story, tick};
 use plimsoll_scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_store::disk::{self, Durability};
 use plimsoll_store::{Project, StoreError, environment};
+use plimsoll_terminal::console::{fail, say};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

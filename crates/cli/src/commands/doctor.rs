@@ -3,8 +3,6 @@
 mod page;
 
 use crate::commands::fleet;
-use crate::console;
-use crate::console::has_colours;
 use crate::target_session::TargetSession;
 use clap::Args;
 use page::DoctorPage;
@@ -12,6 +10,8 @@ use plimsoll_flows::doctor::{
     Facts, Finding, Patient, ProgramFacts, Section, Standing, examine, gather, has_problem,
 };
 use plimsoll_store::Project;
+use plimsoll_terminal::console;
+use plimsoll_terminal::console::has_colours;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -76,7 +76,7 @@ fn of_fleet(name: &str, arguments: &DoctorArguments) -> ExitCode {
 
 /// The page of what was found.
 fn show(sections: &[Section]) {
-    let page = DoctorPage { colours: has_colours(), width: crate::commands::status::width() };
+    let page = DoctorPage { colours: has_colours(), width: plimsoll_terminal::columns::width() };
     // A reader that has gone away is a normal end.
     let _ = console::paint(&page.lines(sections));
 }

@@ -7,14 +7,14 @@ mod jsonl;
 mod otel;
 mod redact;
 
-use crate::console;
-use crate::console::{fail, say_error};
 use clap::{Args, ValueEnum};
 use exported::Exported;
 use plimsoll_flows::turns;
 use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_flows::turns::catch_up;
 use plimsoll_store::{Durability, Project, StoreError, TurnLog, disk};
+use plimsoll_terminal::console;
+use plimsoll_terminal::console::{fail, say_error};
 pub(crate) use redact::{Redactor, SecretPlace};
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,13 +1,13 @@
 //! `plimsoll fleet`: its command line. `plimsoll-fleet` reads the same one and does what it says: `plimsoll` links no database.
 
-use crate::console::fail;
-use crate::value_parsers;
 use clap::{Args, Subcommand, ValueEnum};
 use plimsoll_domain::Timestamp;
 use plimsoll_domain::promise::PromiseWord;
 use plimsoll_flows::optional_program::{self, FLEET};
 use plimsoll_policy::foreign::PROMISE;
 use plimsoll_store::Project;
+use plimsoll_terminal::console::fail;
+use plimsoll_terminal::value_parsers;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -257,9 +257,9 @@ Task and plan are those of this clone. Everything must be committed and pushed: 
 remote. The database gets items, branches and commands, and neither the task nor any code.";
 
 /// The text of an answer; `-` reads standard input.
-pub fn words_of(text: &[String]) -> Result<String, crate::standard_input::InputError> {
+pub fn words_of(text: &[String]) -> Result<String, plimsoll_terminal::standard_input::InputError> {
     match text {
-        [word] => crate::standard_input::text_of(word),
+        [word] => plimsoll_terminal::standard_input::text_of(word),
         words => Ok(words.join(" ")),
     }
 }

@@ -3,8 +3,7 @@
 mod input;
 
 use crate::commands::run::progress;
-use crate::console::{FAULT, fail, say, say_error};
-use crate::{console, foreign_state, hook_answer, standard_input};
+use crate::{foreign_state, hook_answer};
 use clap::Args;
 use plimsoll_domain::state::Phase;
 use plimsoll_domain::taken_back::TakenBack;
@@ -21,6 +20,8 @@ use plimsoll_policy::pause;
 use plimsoll_protocol::result::RunResult;
 use plimsoll_store::ledger;
 use plimsoll_store::{Project, clock, config, environment, lock, sessions, state_file};
+use plimsoll_terminal::console::{FAULT, fail, say, say_error};
+use plimsoll_terminal::{console, standard_input};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

@@ -1,8 +1,5 @@
 //! `plimsoll handoffs`: when, by which session, what was asked first, and whether a session has opened it.
 
-use super::status::columns::clip;
-use super::status::width;
-use crate::console::{self, fail_with_hint};
 use clap::Args;
 use plimsoll_domain::SessionId;
 use plimsoll_domain::text::one_line;
@@ -11,6 +8,9 @@ use plimsoll_flows::hook_invocation::SESSION_VARIABLE;
 use plimsoll_policy::words::continue_from;
 use plimsoll_store::handoff_index::HandoffState;
 use plimsoll_store::{Project, clock, environment};
+use plimsoll_terminal::columns::clip;
+use plimsoll_terminal::columns::width;
+use plimsoll_terminal::console::{self, fail_with_hint};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 

@@ -3,12 +3,12 @@
 mod lines;
 mod scope;
 
-use crate::console::{fail, say};
 use clap::Args;
 use plimsoll_flows::install::{
     self, Change, Client, InstallError, LinkChange, Plan, Scope, Wishes, carry_out,
 };
 use plimsoll_store::environment;
+use plimsoll_terminal::console::{fail, say};
 use scope::Choice;
 use similar::{ChangeTag, TextDiff};
 use std::fmt::Write as _;

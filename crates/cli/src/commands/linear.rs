@@ -4,11 +4,11 @@ mod reporter;
 
 pub(crate) use reporter::reporting;
 
-use crate::console::fail;
 use clap::{Args, Subcommand};
 use plimsoll_flows::linear::command::LinearCommand;
 use plimsoll_flows::optional_program;
 use plimsoll_store::Project;
+use plimsoll_terminal::console::fail;
 use std::process::ExitCode;
 
 /// What is asked about Linear.

@@ -10,8 +10,6 @@ mod tell;
 mod verdict;
 mod why;
 
-use crate::console::{has_colours, nothing_to_show, refused};
-use crate::value_parsers;
 use clap::Args;
 use journal::Journal;
 use page::LogPage;
@@ -19,6 +17,8 @@ pub(crate) use phrase::Tone;
 use plimsoll_domain::RunId;
 use plimsoll_domain::journal::Line;
 use plimsoll_store::{Project, state_file};
+use plimsoll_terminal::console::{has_colours, nothing_to_show, refused};
+use plimsoll_terminal::value_parsers;
 use std::process::ExitCode;
 pub(crate) use tell::EventPrinter;
 use tell::LogLine;
@@ -87,7 +87,7 @@ pub(crate) fn log(arguments: &LogArguments) -> ExitCode {
         return follow::follow(&project, journal, teller, page);
     }
     if let Some(words) = crate::foreign_state::words(&project) {
-        crate::console::say_error(&words);
+        plimsoll_terminal::console::say_error(&words);
     }
     if shown.is_empty() && read_on {
         return nothing_to_show(no_events(&project));

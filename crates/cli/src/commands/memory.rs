@@ -2,17 +2,17 @@
 
 mod page;
 
-use crate::console;
-use crate::console::{fail, refused, say, say_error};
-use crate::render;
-use crate::standard_input::text_of;
-use crate::value_parsers;
 use clap::{Args, Subcommand};
 use plimsoll_domain::memory::{Closing, Frame, Memory, Op, Register, Report, Values};
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_policy::words::{HIDDEN_MEMORY, MOVED_INTO_PROJECT, SHOW_HIDDEN_MEMORY};
 use plimsoll_store::memory::{Change, MemoryError};
 use plimsoll_store::{Project, WritableProject, clock, memory, writable_project};
+use plimsoll_terminal::console;
+use plimsoll_terminal::console::{fail, refused, say, say_error};
+use plimsoll_terminal::markdown;
+use plimsoll_terminal::standard_input::text_of;
+use plimsoll_terminal::value_parsers;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 
@@ -171,7 +171,7 @@ fn show(project: &Project, how: &ShowArguments) -> ExitCode {
     } else if memory.is_empty() {
         return say_empty();
     } else {
-        render::page::show(&page::page(&memory), how.markdown);
+        markdown::show(&page::page(&memory), how.markdown);
     }
     ExitCode::SUCCESS
 }

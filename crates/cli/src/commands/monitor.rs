@@ -1,13 +1,14 @@
 //! `plimsoll monitor`: the monitor's decision for shell glue.
 
-use crate::console::{FAULT, fail, say};
 use crate::target_session::TargetSession;
-use crate::{foreign_state, hook_answer, standard_input};
+use crate::{foreign_state, hook_answer};
 use plimsoll_domain::level::Level;
 use plimsoll_domain::{Marker, Reading};
 use plimsoll_flows::context::measure::{Question, measure};
 use plimsoll_flows::hooks::{answer, post_tool::post_tool};
 use plimsoll_store::{Project, config};
+use plimsoll_terminal::console::{FAULT, fail, say};
+use plimsoll_terminal::standard_input;
 use std::process::ExitCode;
 
 /// With a hook's JSON on standard input: its decision as a bare marker line, and its exit code. Without: a look

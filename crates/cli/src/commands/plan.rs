@@ -4,9 +4,6 @@ mod draft;
 mod fix;
 mod table;
 
-use crate::console;
-use crate::console::fail;
-use crate::render;
 use crate::target_session::TargetSession;
 use clap::Args;
 use plimsoll_domain::plan_remarks::plan_remarks;
@@ -19,6 +16,9 @@ use plimsoll_policy::plan::{Item, Plan, Room, plan};
 use plimsoll_policy::todo_list::{Unfit, unfit_list, words};
 use plimsoll_store::layout::Beginning;
 use plimsoll_store::{Project, config, disk, state_file, tail};
+use plimsoll_terminal::console;
+use plimsoll_terminal::console::fail;
+use plimsoll_terminal::markdown;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -113,7 +113,7 @@ pub(crate) fn show(arguments: &PlanArguments) -> ExitCode {
     if arguments.json {
         console::json(json(&figures.plan, figures.room, &todo.parked()));
     } else {
-        render::page::show(&figures.view(&file, &todo).text(), arguments.markdown);
+        markdown::show(&figures.view(&file, &todo).text(), arguments.markdown);
     }
     ExitCode::SUCCESS
 }

@@ -1,12 +1,12 @@
 //! `plimsoll prompt`: writes PROMPT.md again, and with `--checkpoint` for the session after a checkpoint.
 
 use super::gate;
-use crate::console::{fail, say, say_error};
 use clap::Args;
 use plimsoll_domain::state::Phase;
 use plimsoll_domain::{RunState, Verdict};
 use plimsoll_flows::run::{foreign, lifecycle};
 use plimsoll_store::{Project, state_file};
+use plimsoll_terminal::console::{fail, say, say_error};
 use std::process::ExitCode;
 
 /// For which session PROMPT.md is written.

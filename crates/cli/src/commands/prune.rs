@@ -1,12 +1,12 @@
 //! `plimsoll prune`: compresses the records of what is over, and removes old ones if the user asks for it.
 
-use crate::console::{self, refused, say};
-use crate::value_parsers;
 use clap::Args;
 use plimsoll_domain::text::{bytes, counted};
 use plimsoll_flows::keeping::{PackingLimits, Records, bounds_of, keep_within, look, pack_closed, packable};
 use plimsoll_policy::prune::{Bounds, KeptRecord, Needed, Pruning, RecordKind};
 use plimsoll_store::{Project, StoreError, config};
+use plimsoll_terminal::console::{self, refused, say};
+use plimsoll_terminal::value_parsers;
 use serde_json::json;
 use std::process::ExitCode;
 

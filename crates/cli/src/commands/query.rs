@@ -13,12 +13,12 @@ mod printer;
 mod program;
 mod tally;
 
-use crate::console::{fail, say_error};
 use clap::Args;
 use document::Document;
 use engine::{Answer, CompileError, Engine};
 use inputs::Inputs;
 use plimsoll_store::Project;
+use plimsoll_terminal::console::{fail, say_error};
 use printer::{Printer, Style};
 use program::Program;
 use std::io::ErrorKind;

@@ -16,10 +16,10 @@ mod troubles;
 mod which;
 mod workers;
 
-use crate::console;
-use crate::console::{fail, refused, say_error};
 use clap::Args;
 use plimsoll_store::{Durability, Project, StoreError, disk, environment};
+use plimsoll_terminal::console;
+use plimsoll_terminal::console::{fail, refused, say_error};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;

@@ -1,6 +1,5 @@
 //! `plimsoll status`: the run on one screen, its open questions, and the context usage of the session.
 
-pub(crate) mod columns;
 mod screen;
 #[cfg(test)]
 mod tests;
@@ -12,9 +11,7 @@ pub(crate) use words::Standing;
 
 use crate::commands::answer::{self, QuestionList};
 use crate::commands::context::{Row, SessionContext};
-use crate::console::{fail, refused, say};
-use crate::render;
-use crate::{console, foreign_state};
+use crate::foreign_state;
 use clap::Args;
 use plimsoll_domain::{RunState, SessionRecord, Timestamp, text};
 use plimsoll_flows::keeping;
@@ -22,7 +19,10 @@ use plimsoll_flows::run::questions;
 use plimsoll_flows::run_figures::{FiguresReader, RunSnapshot, read_snapshot};
 use plimsoll_flows::workers::pending_items::describe_pending_items;
 use plimsoll_policy::run_activity::RunActivity;
-use plimsoll_store::{Project, clock, disk, environment, sessions};
+use plimsoll_store::{Project, clock, disk, sessions};
+use plimsoll_terminal::columns::width;
+use plimsoll_terminal::console::{fail, refused, say};
+use plimsoll_terminal::{console, markdown};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use view::View;
@@ -65,11 +65,6 @@ Examples:
 An answer is written into the plan as a line `  ! …` below the question; you may write that line yourself. An active run
 returns to the item when its turn comes; one that has ended continues with `plimsoll run --resume`.";
 
-/// The width of a screen of unknown size, and the width of a line that is still easy to read.
-const USUAL_WIDTH: usize = 100;
-/// Narrower than this nothing can be said.
-const LEAST_WIDTH: usize = 40;
-
 /// Shows it, or answers questions. The exit code is 0 also if there is no run, and the level with `--exit-code`.
 pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
     let project = Project::of_command();
@@ -98,7 +93,7 @@ pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
         Some(snapshot) if arguments.json => console::json(json(&project, document, snapshot, &context)),
         snapshot if arguments.markdown => {
             let rows = snapshot.map(|snapshot| run_rows(&view(&project, snapshot))).unwrap_or_default();
-            render::page::show(&context.to_markdown(&rows), true);
+            markdown::show(&context.to_markdown(&rows), true);
         }
         None => lines_without_run(&project, &context).iter().for_each(say),
         Some(snapshot) => {
@@ -211,14 +206,4 @@ fn view(project: &Project, snapshot: RunSnapshot) -> View {
         activity,
         stop_reason,
     }
-}
-
-/// As the user says, else as the terminal is, else as usual.
-pub fn width() -> usize {
-    let said = environment::number("COLUMNS").filter(|columns| *columns >= 1.0);
-    let width = said.map_or_else(
-        || console::columns().unwrap_or(USUAL_WIDTH).min(USUAL_WIDTH),
-        |columns| columns as usize,
-    );
-    width.max(LEAST_WIDTH)
 }

@@ -1,7 +1,5 @@
 //! `plimsoll stop`: cancels the run for good.
 
-use crate::console;
-use crate::console::{fail, say};
 use crate::endings::ending_words;
 use clap::Args;
 use plimsoll_domain::text::{counted, one_line};
@@ -9,6 +7,8 @@ use plimsoll_domain::{Marker, RunState, Status};
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::workers;
 use plimsoll_store::{Project, state_file};
+use plimsoll_terminal::console;
+use plimsoll_terminal::console::{fail, say};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 

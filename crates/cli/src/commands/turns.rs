@@ -9,7 +9,6 @@ mod stats;
 mod verify;
 mod which;
 
-use crate::console::{fail, nothing_to_show, refused, say_error};
 use clap::{Args, Subcommand};
 pub(crate) use list::as_json;
 use plimsoll_domain::SessionId;
@@ -18,6 +17,7 @@ use plimsoll_flows::turns::capture;
 use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_flows::turns::catch_up;
 use plimsoll_store::{Project, TurnLog};
+use plimsoll_terminal::console::{fail, nothing_to_show, refused, say_error};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use which::Which;
@@ -116,7 +116,7 @@ fn sync(project: &Project, arguments: &SyncArguments) -> Result<ExitCode, TurnsE
             }
         }
     }
-    crate::console::say(plimsoll_domain::text::counted(
+    plimsoll_terminal::console::say(plimsoll_domain::text::counted(
         usize::try_from(turns).unwrap_or(usize::MAX),
         "new turn",
     ));

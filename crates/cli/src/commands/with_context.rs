@@ -1,10 +1,10 @@
 //! `plimsoll with-context`: runs another hook or script with the context usage in its environment.
 
-use crate::console::fail;
 use crate::target_session::TargetSession;
 use clap::Args;
 use plimsoll_flows::context::{variables, variables_of};
 use plimsoll_store::{Project, disk};
+use plimsoll_terminal::console::fail;
 use std::process::ExitCode;
 
 /// Nothing that the client hands to a hook is larger.

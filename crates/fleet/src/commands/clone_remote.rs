@@ -1,9 +1,9 @@
 //! The git remote of the clone in which a command runs. What git needs to speak to it lies in a folder that goes with the command.
 
-use plimsoll_cli::console::say_error;
 use plimsoll_domain::git_names::{BranchName, CommitId};
 use plimsoll_flows::workers::repository_copy::announce_copy;
 use plimsoll_launcher::remote_repository::{Lease, Push, Remote, RemoteError};
+use plimsoll_terminal::console::say_error;
 use std::path::Path;
 use tempfile::TempDir;
 

@@ -6,7 +6,6 @@ use super::{CommandError, ask};
 use crate::fault::FleetError;
 use crate::fleet::Fleet;
 use crate::fleet::plan::{NewPlan, objective_hash, prepare};
-use plimsoll_cli::console::{say, say_error};
 use plimsoll_cli::fleet_line::{CreateArguments, DeliverTo};
 use plimsoll_domain::git_names::{BranchName, CommitId};
 use plimsoll_domain::state::Deliver;
@@ -18,6 +17,8 @@ use plimsoll_launcher::git;
 use plimsoll_launcher::remote_repository::RemoteError;
 use plimsoll_policy::plan::Item;
 use plimsoll_store::{Project, StoreError, disk, environment};
+use plimsoll_terminal::console::{say, say_error};
+use plimsoll_terminal::place;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -138,7 +139,7 @@ impl Start {
             }
             say_error(&passed_over);
         }
-        let project = plimsoll_cli::of_new_run(arguments.todo.as_deref());
+        let project = place::of_new_run(arguments.todo.as_deref());
         let shared = to_share(&project, &task(arguments)?)?;
         let ground = ground::check(&project)?;
         if !git::is_tracked(project.root(), &shared.plan) {

@@ -8,7 +8,6 @@ use crate::fleet::machine_board::{Machine, MachineBoard};
 use crate::fleet::plan::objective_hash;
 use crate::fleet::watched::WatchedFleet;
 use crate::found;
-use plimsoll_cli::console::{fail, say, say_error};
 use plimsoll_cli::fleet_line::JoinArguments;
 use plimsoll_cli::{Style, watcher};
 use plimsoll_domain::limits::Limits;
@@ -28,6 +27,7 @@ use plimsoll_launcher::remote_repository::{Remote, RemoteError};
 use plimsoll_store::{
     Durability, Project, StoreError, config, disk, environment, layout, ledger, state_file,
 };
+use plimsoll_terminal::console::{fail, say, say_error};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! What several commands say.
 
 use crate::fleet::standing::{ItemStanding, Standing};
-use plimsoll_cli::duration;
 use plimsoll_domain::board::Moment;
 use plimsoll_domain::text::{clip, counted, one_line};
+use plimsoll_terminal::duration::for_people;
 
 /// How much of an item stands on a line, and of a reason.
 const ITEM: usize = 60;
@@ -35,7 +35,7 @@ pub(super) fn why_aside(item: &ItemStanding) -> String {
 pub(super) fn state(fleet: &Standing) -> String {
     let pause = fleet.paused_until.map(|until| {
         let left = i64::try_from(until.saturating_sub(fleet.now) / 1_000).unwrap_or(i64::MAX);
-        format!("paused for {} more: a usage limit", duration(left))
+        format!("paused for {} more: a usage limit", for_people(left))
     });
     match (fleet.ended.as_deref(), pause) {
         (Some("done"), _) => "done".to_owned(),
@@ -87,5 +87,5 @@ pub(super) fn branch_of(name: &str, item: &ItemStanding) -> Option<String> {
 /// How long ago something was.
 pub(super) fn ago(now: Moment, then: Moment) -> String {
     let seconds = i64::try_from(now.saturating_sub(then) / 1_000).unwrap_or(i64::MAX);
-    format!("{} ago", duration(seconds))
+    format!("{} ago", for_people(seconds))
 }

@@ -1,7 +1,7 @@
 //! The page: a line for each check, its findings beneath with what to do, and the last word.
 
-use crate::console::Painted;
 use plimsoll_flows::doctor::{Finding, Section, Severity, verdict};
+use plimsoll_terminal::console::Painted;
 
 /// How the page is shown.
 pub(super) struct DoctorPage {

@@ -1,11 +1,11 @@
 //! What `plimsoll gate` reads: the client's result, which comes when the session ends, or a hook's event.
 
-use crate::console::say_error;
-use crate::standard_input::{Piece, Pieces};
 use plimsoll_domain::SessionRecord;
 use plimsoll_policy::gate_input_wait::{Elapsed, Stage, gives_up, stage};
 use plimsoll_store::ledger;
 use plimsoll_store::{Project, disk, sessions, state_file};
+use plimsoll_terminal::console::say_error;
+use plimsoll_terminal::standard_input::{Piece, Pieces};
 use std::path::Path;
 use std::time::{Duration, Instant};
 

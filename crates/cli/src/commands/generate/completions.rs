@@ -29,6 +29,6 @@ pub(super) fn completions(arguments: &CompletionsArguments) -> ExitCode {
     line = line.subcommands(shown);
     let mut script = Vec::new();
     generate(arguments.shell, &mut line, "plimsoll", &mut script);
-    crate::console::say(String::from_utf8_lossy(&script).trim_end());
+    plimsoll_terminal::console::say(String::from_utf8_lossy(&script).trim_end());
     ExitCode::SUCCESS
 }

@@ -3,10 +3,10 @@
 #[cfg(test)]
 mod tests;
 
-use crate::console::{fail, say};
 use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
+use plimsoll_terminal::console::{fail, say};
 use std::process::ExitCode;
 
 /// Which page.

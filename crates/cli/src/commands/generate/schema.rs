@@ -1,6 +1,6 @@
 //! `plimsoll generate schema`: what may stand in the settings, for editors and for people.
 
-use crate::console::say;
+use plimsoll_terminal::console::say;
 use std::process::ExitCode;
 
 const SCHEMA: &str = include_str!("../../../../../hooks-config/plimsoll.schema.json");

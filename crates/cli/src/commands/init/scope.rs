@@ -1,8 +1,8 @@
 //! For whom `init` sets up the hooks: as the options say, else as the user says on a terminal, else for the user.
 
 use super::InitArguments;
-use crate::console;
 use plimsoll_flows::install::Scope;
+use plimsoll_terminal::console;
 use std::io::IsTerminal as _;
 
 /// What is set up.

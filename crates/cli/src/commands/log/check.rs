@@ -1,10 +1,10 @@
 //! `plimsoll log --check COMMIT`: what was proved of a commit.
 
-use crate::console::{fail, say};
 use plimsoll_domain::receipt::{Receipt, ReceiptItem, run_in_message};
 use plimsoll_domain::text::{counted, one_line};
 use plimsoll_launcher::git;
 use plimsoll_store::{Project, TurnLog, receipts};
+use plimsoll_terminal::console::{fail, say};
 use std::process::ExitCode;
 
 /// Prints which checks passed on the tree of a commit: exit code 0, or 1 if no run of this user's checked it.

@@ -3,8 +3,8 @@
 use super::journal::Journal;
 use super::page::LogPage;
 use super::tell::EventPrinter;
-use crate::console::{is_closed_after, say_error};
 use plimsoll_store::{Project, lock, state_file};
+use plimsoll_terminal::console::{is_closed_after, say_error};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 

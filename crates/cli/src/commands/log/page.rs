@@ -2,8 +2,8 @@
 
 use super::phrase::Tone;
 use super::tell::LogLine;
-use crate::console::{Painted, paint};
 use chrono::{DateTime, Local, NaiveDate, Utc};
+use plimsoll_terminal::console::{Painted, paint};
 
 /// A page that is written from above.
 #[derive(Debug)]

@@ -1,12 +1,12 @@
 //! `plimsoll log --why`: why it last acted, from the journal.
 
 use super::{EventPrinter, no_events};
-use crate::console;
-use crate::console::{fail, nothing_to_show, refused, say};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::state::Cause;
 use plimsoll_domain::{Level, Marker};
 use plimsoll_store::{Project, journal};
+use plimsoll_terminal::console;
+use plimsoll_terminal::console::{fail, nothing_to_show, refused, say};
 use serde_json::json;
 use std::process::ExitCode;
 

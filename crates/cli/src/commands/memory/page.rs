@@ -73,8 +73,8 @@ fn fence(content: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::page::Sheet;
     use plimsoll_domain::memory::Op;
+    use plimsoll_terminal::markdown::Sheet;
 
     #[test]
     fn a_person_reads_registers_and_chunks_without_marks_of_markdown_or_of_the_model() {
@@ -90,7 +90,7 @@ mod tests {
         };
         let chunk = put("spec", "```\n| a | b |\n## not ours\n```", "the format");
         let memory = Memory::fold(&[goal, Op::Step, Op::Step, chunk, put("empty", "", "")]);
-        let lines = crate::render::page::page(&page(&memory), Sheet::default());
+        let lines = plimsoll_terminal::markdown::page(&page(&memory), Sheet::default());
         let text: String = lines.iter().map(|line| line.to_plain() + "\n").collect();
         assert_eq!(
             text,

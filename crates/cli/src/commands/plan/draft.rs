@@ -2,14 +2,14 @@
 //! shown with what `plimsoll plan` says of them, and written only if the user agrees.
 
 use super::{Figures, PlanArguments};
-use crate::console;
-use crate::console::{fail, say, say_error};
-use crate::render;
 use plimsoll_domain::TodoList;
 use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_flows::draft::{DraftError, Request, TIMEOUT, ask, check};
 use plimsoll_policy::draft::{Draft, appended, prompt, read};
 use plimsoll_store::{Durability, Project, StoreError, disk, environment};
+use plimsoll_terminal::console;
+use plimsoll_terminal::console::{fail, say, say_error};
+use plimsoll_terminal::markdown;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -114,7 +114,7 @@ fn show(project: &Project, draft: &Draft, after: &str, file: &str) {
     // The run's figures if there is one: what its items took.
     let state = plimsoll_store::state_file::load(project, None).ok().flatten().unwrap_or_default();
     let todo = TodoList::parse(after);
-    render::page::show(&Figures::of(project, &state, &todo).view(file, &todo).text(), false);
+    markdown::show(&Figures::of(project, &state, &todo).view(file, &todo).text(), false);
 }
 
 /// Signals that end the client, and once it has answered end us.

@@ -1,12 +1,12 @@
 //! `plimsoll plan --fix`: makes items of the lines of a plan that look like items, after showing the change.
 
-use crate::console;
-use crate::console::{fail, refused, say};
 use plimsoll_domain::TodoList;
 use plimsoll_domain::plan_fix::{self, FixedPlan};
 use plimsoll_domain::text::{counted, one_line};
 use plimsoll_policy::todo_list::{by_hand_words, shell_word, unfit, words};
 use plimsoll_store::{Durability, Project, disk, lock};
+use plimsoll_terminal::console;
+use plimsoll_terminal::console::{fail, refused, say};
 use similar::TextDiff;
 use std::io::IsTerminal;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! What a filter says beside its answers, with `debug`, `stderr` and `halt_error`: on standard error. jaq hands it
 //! to a logger.
 
-use crate::console;
 use ::log::{LevelFilter, Log, Metadata, Record};
+use plimsoll_terminal::console;
 
 struct StandardError;
 

@@ -86,7 +86,7 @@ fn turns(project: &Project) -> Opened<impl Iterator<Item = Value> + use<>> {
         return Err(DocumentError::NoTurns(project.root().to_owned()));
     }
     if let Err(error) = catch_up::sync(project, CaptureLimits::USER) {
-        crate::console::say_error(&format!("the newest turns may be missing: {error}"));
+        plimsoll_terminal::console::say_error(&format!("the newest turns may be missing: {error}"));
     }
     let of = |log: TurnLog| plimsoll_flows::turns::forwards(&log).map(Iterator::collect::<Vec<_>>);
     let records = logs.into_iter().flat_map(move |log| of(log).unwrap_or_default()).flatten();

@@ -1,7 +1,7 @@
 //! What a document gives: JSON texts, one value each, and how far they have been read.
 
 use super::program::is_json;
-use crate::console::say_error;
+use plimsoll_terminal::console::say_error;
 use serde_json::Value;
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,9 +1,9 @@
 //! Answers on standard output, as jq prints them.
 
-use crate::console::Answers;
-use crate::console::has_colours;
 use jaq_json::Val;
 use jaq_json::write::{Pp, Styles, write};
+use plimsoll_terminal::console::Answers;
+use plimsoll_terminal::console::has_colours;
 use std::io;
 use std::ops::ControlFlow;
 
@@ -30,7 +30,7 @@ impl Printer {
         let styles = if has_colours() { Styles::ansi() } else { Styles::default() };
         let indent = (!style.compact).then(|| "  ".to_owned());
         let look = Pp { sep_space: indent.is_some(), indent, sort_keys: false, styles };
-        Printer { out: Answers::new(), look, raw: style.raw, ended: None }
+        Printer { out: Answers::to_standard_output(), look, raw: style.raw, ended: None }
     }
 
     /// Prints an answer; stops when the reader is gone.

@@ -4,8 +4,6 @@ mod colours;
 mod json;
 pub(crate) mod telemetry;
 
-use crate::console;
-use crate::console::Painted;
 use crate::endings::allowing;
 use crate::figure_words::{api_trouble, terminal_lines};
 use crate::worker_words;
@@ -21,6 +19,9 @@ use plimsoll_flows::run::{Interrupts, Progress, RunObserver};
 use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_policy::statusline::{LoadView, View, load_line};
 use plimsoll_store::clock;
+use plimsoll_terminal::console::{self, Painted};
+use plimsoll_terminal::duration::for_people;
+use plimsoll_terminal::signals;
 use std::time::Duration;
 
 /// How to show it.
@@ -62,7 +63,7 @@ pub fn watcher(style: Style, continues: &str) -> std::io::Result<Box<dyn RunObse
                 })
             }
         };
-        listen(signal, move || counter.add(weight), answer)?;
+        signals::listen(signal, move || counter.add(weight), answer)?;
     }
     Ok(match style {
         Style::Json => Box::new(Json::new(interrupts)),
@@ -70,24 +71,6 @@ pub fn watcher(style: Style, continues: &str) -> std::io::Result<Box<dyn RunObse
             Box::new(Lines { interrupts, bar, announced: Level::L0, has_workers: false })
         }
     })
-}
-
-/// Counts a signal wherever the program is, and answers it: from another thread, for a reader who takes none of our output
-/// must not keep the second signal from being heard.
-fn listen(
-    signal: i32,
-    count: impl Fn() -> usize + Send + 'static,
-    answer: impl Fn(usize) + Send + 'static,
-) -> std::io::Result<()> {
-    let mut signals = signal_hook::iterator::Signals::new([signal])?;
-    let (sender, heard) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        signals.forever().for_each(|_| {
-            let _ = sender.send(count());
-        });
-    });
-    std::thread::spawn(move || heard.iter().for_each(answer));
-    Ok(())
 }
 
 /// What follows from having been interrupted so often.
@@ -276,16 +259,6 @@ fn line(progress: &Progress<'_>) -> Option<String> {
         | Progress::Figures { .. }
         | Progress::StopRequested => return None,
     })
-}
-
-/// `45 s`, `12 min`, `3 h 5 min`.
-pub fn for_people(seconds: i64) -> String {
-    match seconds {
-        ..120 => format!("{seconds} s"),
-        120..3_600 => format!("{} min", seconds / 60),
-        _ if seconds % 3_600 < 60 => format!("{} h", seconds / 3_600),
-        _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
-    }
 }
 
 /// Which verify commands passed, and how long they took.

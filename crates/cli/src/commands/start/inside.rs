@@ -1,11 +1,11 @@
 //! `plimsoll start` in a session's own shell. A run works in fresh sessions: what this one exports they never see, and
 //! it would not be started. So nothing is prepared here, and the user is given the command for a terminal.
 
-use crate::console::fail;
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::run::lifecycle::NewRun;
 use plimsoll_policy::todo_list::shell_word;
 use plimsoll_store::Project;
+use plimsoll_terminal::console::fail;
 use std::process::ExitCode;
 
 /// What the client may do unattended; without it, it refuses the tools that it would ask for.

@@ -1,12 +1,10 @@
 //! The screen: a pure function from what is known to at most 24 lines, whatever the run's size, and a line for each
 //! further question.
 
-use super::columns;
 use super::view::View;
 use super::words::{next, standing, troubles};
 use crate::branch;
 use crate::changed_checks;
-use crate::commands::run::progress::for_people as duration;
 use crate::figure_words::{running_words, worker_parts};
 use crate::questions;
 use crate::reviews;
@@ -14,6 +12,8 @@ use plimsoll_domain::limits::QuotaWindow;
 use plimsoll_domain::state::{Cause, HistoryEntry};
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
 use plimsoll_store::clock;
+use plimsoll_terminal::columns;
+use plimsoll_terminal::duration::for_people as duration;
 
 /// How many done items, and how many open ones, are named at most.
 const NAMED: usize = 3;

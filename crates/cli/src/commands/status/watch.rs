@@ -7,12 +7,12 @@ mod scene;
 mod tests;
 
 use crate::commands::log::JournalTail;
-use crate::console::has_colours;
 use crate::full_screen;
 use crate::full_screen::Screen;
 use keys::Look;
 use plimsoll_flows::run_figures::FiguresReader;
 use plimsoll_store::Project;
+use plimsoll_terminal::console::has_colours;
 use ratatui::crossterm::event::{self, Event};
 use scene::Scene;
 use std::io;

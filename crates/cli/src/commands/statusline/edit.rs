@@ -7,7 +7,6 @@ mod paint;
 mod tests;
 
 use super::payload;
-use crate::console::{fail, refused};
 use crate::full_screen;
 use crate::full_screen::Screen;
 use clap::Args;
@@ -15,6 +14,7 @@ use editor::{Action, Editor};
 use plimsoll_domain::Settings;
 use plimsoll_domain::statusline::StatusLine;
 use plimsoll_store::{Durability, Project, StoreError, config, disk};
+use plimsoll_terminal::console::{fail, refused};
 use ratatui::crossterm::event::{self, Event};
 use serde_json::{Map, Value};
 use std::io;

@@ -2,9 +2,9 @@
 
 use super::payload;
 use super::payload::Origin;
-use crate::console::{self, Painted};
 use clap::Args;
 use plimsoll_policy::statusline::Explained;
+use plimsoll_terminal::console::{self, Painted};
 use serde_json::json;
 use std::process::ExitCode;
 

@@ -1,10 +1,10 @@
 //! What to show: the client's payload if it is piped in, else what is known of the session
 //! that was measured last.
 
-use crate::standard_input;
 use crate::target_session::TargetSession;
 use plimsoll_domain::SessionId;
 use plimsoll_store::{Project, clock, sessions};
+use plimsoll_terminal::standard_input;
 use serde_json::{Value, json};
 
 /// Whose figures these are.

@@ -3,12 +3,12 @@
 mod secret;
 
 use super::{TurnsError, bring_up_to_date};
-use crate::console::say;
 use clap::Args;
 use plimsoll_domain::text::counted;
 use plimsoll_flows::turns::find;
 use plimsoll_store::turn_log::ErasureRequest;
 use plimsoll_store::{Project, TurnLog};
+use plimsoll_terminal::console::say;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Duration;

@@ -1,13 +1,13 @@
 //! `plimsoll turns grep`.
 
 use super::{TurnsError, Which, bring_up_to_date};
-use crate::commands::status::columns::clip;
-use crate::commands::status::width;
-use crate::console::say;
 use clap::Args;
 use plimsoll_domain::text::one_line;
 use plimsoll_flows::turns::{self, places};
 use plimsoll_store::Project;
+use plimsoll_terminal::columns::clip;
+use plimsoll_terminal::columns::width;
+use plimsoll_terminal::console::say;
 use regex::{Regex, RegexBuilder};
 use std::process::ExitCode;
 

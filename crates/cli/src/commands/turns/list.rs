@@ -2,13 +2,13 @@
 
 use super::row::{head, row};
 use super::{TurnsError, Which, bring_up_to_date, no_turn_recorded};
-use crate::commands::status::width;
-use crate::console;
-use crate::console::say;
-use crate::value_parsers;
 use clap::Args;
 use plimsoll_flows::turns::{Body, Recorded};
 use plimsoll_store::Project;
+use plimsoll_terminal::columns::width;
+use plimsoll_terminal::console;
+use plimsoll_terminal::console::say;
+use plimsoll_terminal::value_parsers;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 

@@ -1,12 +1,12 @@
 //! One turn on one line.
 
-use crate::commands::status::columns::clip;
-use crate::console::Painted;
 use plimsoll_domain::log_line::Tokens;
 use plimsoll_domain::text::tokens;
 use plimsoll_flows::turns::Recorded;
 use plimsoll_flows::turns::words::{outcome, what};
 use plimsoll_store::clock;
+use plimsoll_terminal::columns::clip;
+use plimsoll_terminal::console::Painted;
 
 /// What stands in the columns of [`row`].
 pub(super) fn head() -> Painted {

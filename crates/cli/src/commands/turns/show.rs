@@ -2,13 +2,13 @@
 
 use super::list::as_json;
 use super::{TurnsError, bring_up_to_date};
-use crate::console;
-use crate::console::say;
 use clap::Args;
 use plimsoll_domain::log_line::RecordKind;
 use plimsoll_flows::turns::words::whole;
 use plimsoll_flows::turns::{self, Body, Recorded, find};
 use plimsoll_store::{Project, TurnLog};
+use plimsoll_terminal::console;
+use plimsoll_terminal::console::say;
 use serde_json::Value;
 use std::process::ExitCode;
 

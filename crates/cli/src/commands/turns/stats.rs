@@ -4,8 +4,6 @@ mod tool;
 
 use super::which::Which;
 use super::{TurnsError, bring_up_to_date, no_turn_recorded};
-use crate::console;
-use crate::console::say;
 use clap::Args;
 use plimsoll_domain::cost::{Cost, CostBasis};
 use plimsoll_domain::log_line::{MAIN, RecordKind, Tokens};
@@ -16,6 +14,8 @@ use plimsoll_flows::context::session_usage::add_record;
 use plimsoll_flows::turns::{self, Body, Recorded, Selection};
 use plimsoll_policy::session_usage::SessionUsage;
 use plimsoll_store::Project;
+use plimsoll_terminal::console;
+use plimsoll_terminal::console::say;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::ExitCode;

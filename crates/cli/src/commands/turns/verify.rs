@@ -1,7 +1,6 @@
 //! `plimsoll turns verify`.
 
 use super::TurnsError;
-use crate::console::say;
 use clap::Args;
 use plimsoll_domain::SessionId;
 use plimsoll_domain::text::counted;
@@ -9,6 +8,7 @@ use plimsoll_flows::turns::Selection;
 use plimsoll_policy::todo_list::shell_word;
 use plimsoll_store::Project;
 use plimsoll_store::turn_log::{ErasureRequest, Finding, Report};
+use plimsoll_terminal::console::say;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 

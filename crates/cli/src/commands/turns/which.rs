@@ -1,9 +1,9 @@
 //! Which turns are meant.
 
-use crate::value_parsers;
 use clap::Args;
 use plimsoll_domain::Timestamp;
 use plimsoll_flows::turns::Selection;
+use plimsoll_terminal::value_parsers;
 
 /// Which turns are meant.
 #[derive(Debug, Clone, Default, Args)]

@@ -2,9 +2,9 @@
 
 use super::{dollars, section};
 use crate::commands::report::contents::{Commit, Item, ItemOutcome, Report, RunSession};
-use crate::commands::run::progress::for_people;
 use maud::{Markup, html};
 use plimsoll_domain::text::{counted, tokens};
+use plimsoll_terminal::duration::for_people;
 
 /// More done items than this are folded: what is open is to be seen.
 const UNFOLDED: usize = 12;

@@ -2,10 +2,10 @@
 
 use super::{dollars, section, time};
 use crate::commands::report::contents::{Report, RunSession};
-use crate::commands::run::progress::for_people;
 use maud::{Markup, html};
 use plimsoll_domain::Ending;
 use plimsoll_domain::text::{counted, tokens};
+use plimsoll_terminal::duration::for_people;
 
 /// More than this are folded.
 const UNFOLDED: usize = 12;

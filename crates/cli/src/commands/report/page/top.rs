@@ -2,13 +2,13 @@
 
 use super::{day_and_time, dollars, section};
 use crate::commands::report::contents::{At, ItemOutcome, Report, Step};
-use crate::commands::run::progress::for_people;
 use crate::endings::badge;
 use chrono::Local;
 use maud::{Markup, html};
 use plimsoll_domain::Status;
 use plimsoll_domain::cost::CostBasis;
 use plimsoll_domain::text::{counted, tokens};
+use plimsoll_terminal::duration::for_people;
 
 pub(super) fn render(report: &Report) -> Markup {
     let (tone, sign, word) = badge(report.status, report.is_live);

@@ -1,7 +1,6 @@
 //! `plimsoll run --json`: one object a line, each step as it is taken. An event that the journal has too has the
 //! same name; so one program reads both.
 
-use crate::console;
 use plimsoll_domain::journal::{
     CheckpointWritten, IterationClosed, JournalEntry, JournalEvent, Planned, ReadingChanged, RunBegun,
     RunEnded, SessionEnded, TicksTakenBack, VerdictReached, Verified,
@@ -11,6 +10,7 @@ use plimsoll_flows::run::{Interrupts, Progress, RunObserver};
 use plimsoll_flows::session_result::SessionResult;
 use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_store::clock;
+use plimsoll_terminal::console;
 
 pub(super) struct Json {
     interrupts: Interrupts,

@@ -3,8 +3,6 @@
 use super::keys::{KEYS, Look};
 use super::scene::Scene;
 use crate::commands::log::Tone;
-use crate::commands::run::progress::for_people;
-use crate::commands::status::columns::clip;
 use crate::commands::status::screen::INDENT;
 use crate::commands::status::view::View;
 use crate::commands::status::words::{next, standing, title_word, troubles};
@@ -12,6 +10,8 @@ use plimsoll_domain::level::{Level, Thresholds};
 use plimsoll_domain::text::{one_line, tokens};
 use plimsoll_domain::{Reading, Status};
 use plimsoll_store::clock;
+use plimsoll_terminal::columns::clip;
+use plimsoll_terminal::duration::for_people;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};

@@ -1,6 +1,6 @@
 //! Our own colours as ratatui has them: the few escape sequences that a status line is painted with.
 
-use crate::console::Painted;
+use plimsoll_terminal::console::Painted;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 

@@ -3,13 +3,13 @@
 
 use super::{NOTHING_ERASED, TIMEOUT, TRANSCRIPT};
 use crate::commands::export::Redactor;
-use crate::console::{say, say_error};
 use plimsoll_domain::log_line::{LogLine, RecordKind};
 use plimsoll_domain::text::counted;
 use plimsoll_domain::turn::record::blobs_of;
 use plimsoll_flows::turns::{self, Body, TurnsError};
 use plimsoll_store::turn_log::{ErasureRequest, RawLine};
 use plimsoll_store::{Project, StoreError, TurnLog, disk};
+use plimsoll_terminal::console::{say, say_error};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -4,8 +4,8 @@ use super::{clock, percent, pixels};
 use crate::commands::report::contents::{Mark, Moment, Pause, Report};
 use crate::commands::report::page::scale::{HEIGHT, Scale};
 use crate::commands::report::page::time;
-use crate::commands::run::progress::for_people;
 use maud::{Markup, html};
+use plimsoll_terminal::duration::for_people;
 
 const ALL: [Mark; 6] =
     [Mark::Checkpoint, Mark::Compaction, Mark::End, Mark::BadEnd, Mark::Refused, Mark::Breaker];

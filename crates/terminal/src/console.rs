@@ -50,36 +50,36 @@ pub fn paint(lines: &[Painted]) -> io::Result<()> {
 }
 
 /// Prints what other programs read: a page, exports for `eval`, a path.
-pub(crate) fn data(text: &str) {
+pub fn data(text: &str) {
     let _ = if is_terminal() { print(&SafeText::page(text)) } else { write(stdout(), text) };
 }
 
 /// Prints a document in JSON that other programs read to the byte.
-pub(crate) fn json_data(text: &str) {
+pub fn json_data(text: &str) {
     let _ = if is_terminal() { print(&SafeText::json(text)) } else { write(stdout(), text) };
 }
 
 /// Prints a page of words above a live bar.
 #[expect(clippy::disallowed_methods, reason = "this is the door")]
-pub(crate) fn say_above(bar: &ProgressBar, text: &str) {
+pub fn say_above(bar: &ProgressBar, text: &str) {
     bar.println(SafeText::page(text).as_str());
 }
 
 /// Prints a line in its colours above a live bar.
 #[expect(clippy::disallowed_methods, reason = "this is the door")]
-pub(crate) fn paint_above(bar: &ProgressBar, line: &Painted) {
+pub fn paint_above(bar: &ProgressBar, line: &Painted) {
     bar.println(line.to_terminal());
 }
 
 /// Sets the words of a live bar.
 #[expect(clippy::disallowed_methods, reason = "this is the door")]
-pub(crate) fn set_message(bar: &ProgressBar, words: &str) {
+pub fn set_message(bar: &ProgressBar, words: &str) {
     bar.set_message(SafeText::line(words).as_str().to_owned());
 }
 
 /// The same with several lines, none longer than the terminal is wide.
 #[expect(clippy::disallowed_methods, reason = "this is the door")]
-pub(crate) fn set_lines(bar: &ProgressBar, lines: &[String]) {
+pub fn set_lines(bar: &ProgressBar, lines: &[String]) {
     let most = columns().unwrap_or(80).saturating_sub(1);
     let line = |line: &String| plimsoll_domain::text::clip(SafeText::line(line).as_str(), most);
     bar.set_message(lines.iter().map(line).collect::<Vec<_>>().join("\n"));
@@ -91,7 +91,7 @@ pub fn note(text: impl Display) {
 }
 
 /// Says in one line on standard error that there is nothing to show, which is no failure; standard output stays empty.
-pub(crate) fn nothing_to_show(words: impl Display) -> ExitCode {
+pub fn nothing_to_show(words: impl Display) -> ExitCode {
     note(words);
     ExitCode::SUCCESS
 }
@@ -102,7 +102,7 @@ pub fn is_terminal() -> bool {
 }
 
 /// True if standard error is a terminal.
-pub(crate) fn is_error_terminal() -> bool {
+pub fn is_error_terminal() -> bool {
     stderr().is_terminal()
 }
 
@@ -117,24 +117,24 @@ pub fn is_closed_after(nap: Duration) -> bool {
 }
 
 /// Many answers for other programs, written together.
-pub(crate) struct Answers {
+pub struct Answers {
     out: BufWriter<StdoutLock<'static>>,
     is_watched: bool,
 }
 
 impl Answers {
     /// Nothing has been written yet.
-    pub(crate) fn new() -> Answers {
+    pub fn to_standard_output() -> Answers {
         Answers { is_watched: is_terminal(), out: BufWriter::new(stdout().lock()) }
     }
 
     /// Writes JSON that may be painted: a string in it has no escape character of its own.
-    pub(crate) fn json(&mut self, json: &[u8]) -> io::Result<()> {
+    pub fn json(&mut self, json: &[u8]) -> io::Result<()> {
         self.line(json, SafeText::painted_json)
     }
 
     /// Writes the bytes of a text.
-    pub(crate) fn raw(&mut self, text: &[u8]) -> io::Result<()> {
+    pub fn raw(&mut self, text: &[u8]) -> io::Result<()> {
         self.line(text, SafeText::page)
     }
 
@@ -149,12 +149,12 @@ impl Answers {
     }
 
     /// Writes what is left.
-    pub(crate) fn finish(mut self) -> io::Result<()> {
+    pub fn finish(mut self) -> io::Result<()> {
         self.out.flush()
     }
 
     /// Leaves out what is left, where an error has said that nobody reads it: it would be tried once more otherwise.
-    pub(crate) fn give_up(self) {
+    pub fn give_up(self) {
         let _ = self.out.into_parts();
     }
 }
@@ -178,7 +178,7 @@ fn stderr() -> Stderr {
 }
 
 /// The exit code for a fault of our own where other codes are a verdict: sysexits' EX_SOFTWARE.
-pub(crate) const FAULT: u8 = 70;
+pub const FAULT: u8 = 70;
 
 /// Says what went wrong: exit code 1, or another where a verb has its own.
 pub fn fail(error: impl Display, code: u8) -> ExitCode {
@@ -187,7 +187,7 @@ pub fn fail(error: impl Display, code: u8) -> ExitCode {
 }
 
 /// Says what went wrong, and what the user can do about it if something is known.
-pub(crate) fn fail_with_hint(error: impl Display, hint: Option<&str>, code: u8) -> ExitCode {
+pub fn fail_with_hint(error: impl Display, hint: Option<&str>, code: u8) -> ExitCode {
     match hint {
         Some(hint) => fail(format!("{error}\nhint: {hint}"), code),
         None => fail(error, code),
@@ -210,7 +210,7 @@ pub fn agrees() -> bool {
 }
 
 /// The line that the user answers, without the spaces around it; none at the end of the input.
-pub(crate) fn answer() -> Option<String> {
+pub fn answer() -> Option<String> {
     let mut answer = String::new();
     let read = io::stdin().read_line(&mut answer).unwrap_or(0);
     (read > 0).then(|| answer.trim().to_owned())

@@ -27,7 +27,7 @@ impl Painted {
 
     /// A status line as the policy has painted it: its colours are ours, for every value in it was cleaned. Of all escape
     /// sequences only colours are taken for such.
-    pub(crate) fn status_line(line: &str) -> Painted {
+    pub fn status_line(line: &str) -> Painted {
         let mut painted = Painted::default();
         let mut code = None;
         for (index, part) in line.split("\u{1b}[").enumerate() {
@@ -52,17 +52,17 @@ impl Painted {
     }
 
     /// The pieces: the parameters of their escape sequences, empty for the terminal's own colour, and their words.
-    pub(crate) fn pieces(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn pieces(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|piece| (piece.code.as_deref().unwrap_or_default(), piece.words.as_str()))
     }
 
     /// The line without its colours.
-    pub(crate) fn to_plain(&self) -> String {
+    pub fn to_plain(&self) -> String {
         self.0.iter().map(|piece| piece.words.as_str()).collect()
     }
 
     /// The line as a terminal gets it.
-    pub(crate) fn to_terminal(&self) -> String {
+    pub fn to_terminal(&self) -> String {
         let piece = |piece: &Piece| match piece.code.as_deref() {
             None | Some("" | "0") => piece.words.as_str().to_owned(),
             Some(code) => format!("\u{1b}[{code}m{}\u{1b}[0m", piece.words.as_str()),

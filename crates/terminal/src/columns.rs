@@ -1,9 +1,26 @@
 //! Text by the columns that it takes on a terminal: a Chinese letter takes two, a combining mark none.
 
+use crate::console;
+use plimsoll_store::environment;
 use unicode_width::UnicodeWidthChar;
 
+/// The width of a screen of unknown size, and the width of a line that is still easy to read.
+const USUAL_WIDTH: usize = 100;
+/// Narrower than this nothing can be said.
+const LEAST_WIDTH: usize = 40;
+
+/// As the user says, else as the terminal is, else as usual.
+pub fn width() -> usize {
+    let said = environment::number("COLUMNS").filter(|columns| *columns >= 1.0);
+    let width = said.map_or_else(
+        || console::columns().unwrap_or(USUAL_WIDTH).min(USUAL_WIDTH),
+        |columns| columns as usize,
+    );
+    width.max(LEAST_WIDTH)
+}
+
 /// The longest beginning that is no wider, with `…` where something was left out.
-pub(crate) fn clip(text: &str, columns: usize) -> String {
+pub fn clip(text: &str, columns: usize) -> String {
     if beginning(text, columns).len() == text.len() {
         return text.to_owned();
     }
@@ -11,7 +28,7 @@ pub(crate) fn clip(text: &str, columns: usize) -> String {
 }
 
 /// A text in two: what is on a line so wide, broken at a space where there is one, and the rest.
-pub(super) fn broken(text: &str, columns: usize) -> (&str, &str) {
+pub fn broken(text: &str, columns: usize) -> (&str, &str) {
     let fits = beginning(text, columns).len();
     let breaks_there = fits == text.len() || text[fits..].starts_with(' ');
     let at_space = || text[..fits].rfind(' ').filter(|at| *at > 0).unwrap_or(fits);

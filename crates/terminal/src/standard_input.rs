@@ -16,7 +16,7 @@ const QUIET: Duration = Duration::from_secs(10);
 
 /// All that comes on standard input until its end, for a loop that pipes a session's output to us; none if nothing
 /// comes. A terminal is never waited for.
-pub(crate) fn to_the_end() -> Option<Vec<u8>> {
+pub fn to_the_end() -> Option<Vec<u8>> {
     let mut pieces = Pieces::open()?;
     let (started, mut is_reported) = (Instant::now(), false);
     while started.elapsed() < LONGEST_WAIT {
@@ -35,7 +35,7 @@ pub(crate) fn to_the_end() -> Option<Vec<u8>> {
 }
 
 /// The document on standard input; none if there is none.
-pub(crate) fn document() -> Option<Vec<u8>> {
+pub fn document() -> Option<Vec<u8>> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
         return None;
@@ -61,7 +61,7 @@ pub enum InputError {
 }
 
 /// The text itself, or all of standard input for `-`.
-pub(crate) fn text_of(text: &str) -> Result<String, InputError> {
+pub fn text_of(text: &str) -> Result<String, InputError> {
     const MOST: u64 = 1024 * 1024;
     if text != "-" {
         return Ok(text.to_owned());
@@ -76,14 +76,14 @@ fn if_any(bytes: Vec<u8>) -> Option<Vec<u8>> {
 }
 
 /// Standard input, read piece by piece by somebody who decides each time whether to continue.
-pub(crate) struct Pieces {
+pub struct Pieces {
     stdin: Stdin,
     bytes: Vec<u8>,
 }
 
 /// What the last look at standard input brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub enum Piece {
     /// Some bytes.
     Some,
     /// Nothing yet.
@@ -94,13 +94,13 @@ pub(crate) enum Piece {
 
 impl Pieces {
     /// None on a terminal.
-    pub(crate) fn open() -> Option<Pieces> {
+    pub fn open() -> Option<Pieces> {
         let stdin = std::io::stdin();
         (!stdin.is_terminal()).then(|| Pieces { stdin, bytes: Vec::new() })
     }
 
     /// Waits for the next bytes, but not longer than this.
-    pub(crate) fn read_on(&mut self, longest: Duration) -> Piece {
+    pub fn read_on(&mut self, longest: Duration) -> Piece {
         let longest =
             Timespec { tv_sec: longest.as_secs() as i64, tv_nsec: i64::from(longest.subsec_nanos()) };
         let mut ready = [PollFd::new(&self.stdin, PollFlags::IN)];
@@ -123,12 +123,13 @@ impl Pieces {
         }
     }
 
-    pub(crate) fn has_any(&self) -> bool {
+    /// Returns true if anything was read.
+    pub fn has_any(&self) -> bool {
         !self.bytes.is_empty()
     }
 
     /// What was read; none if that is nothing but white space.
-    pub(crate) fn document(self) -> Option<Vec<u8>> {
+    pub fn document(self) -> Option<Vec<u8>> {
         if_any(self.bytes)
     }
 }

@@ -7,11 +7,11 @@ use plimsoll_domain::text::SafeText;
 
 /// Where it is read.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Sheet {
+pub struct Sheet {
     /// How wide it is; none in a pipe, where nothing is wrapped.
-    pub(crate) columns: Option<usize>,
+    pub columns: Option<usize>,
     /// Whether it has colours.
-    pub(crate) has_colours: bool,
+    pub has_colours: bool,
 }
 
 const STRONG: &str = "1";
@@ -23,7 +23,7 @@ const COLUMNS: TableStyle = TableStyle::new().header_separator(LineStyle::none()
 
 /// Shows it as the reader can use it: as wide as the terminal and with its colours, plain in a pipe, or as it is for a program that
 /// shows Markdown.
-pub(crate) fn show(markdown: &str, as_markdown: bool) {
+pub fn show(markdown: &str, as_markdown: bool) {
     if as_markdown {
         return console::say(markdown);
     }
@@ -33,7 +33,7 @@ pub(crate) fn show(markdown: &str, as_markdown: bool) {
 }
 
 /// The lines of a page.
-pub(crate) fn page(markdown: &str, sheet: Sheet) -> Vec<Painted> {
+pub fn page(markdown: &str, sheet: Sheet) -> Vec<Painted> {
     let mut lines = markdown.lines().peekable();
     let mut shown = Vec::new();
     while let Some(line) = lines.next() {

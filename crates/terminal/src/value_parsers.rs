@@ -10,37 +10,53 @@ use thiserror::Error;
 
 /// What was expected; clap says for which option, and what came instead.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub(crate) enum ValueError {
+pub enum ValueError {
+    /// It is no amount of money.
     #[error("US dollars, more than 0, such as 12.50")]
     Dollars,
+    /// It is no number of tokens.
     #[error("a number of tokens, such as 500000, 500k or 5M")]
     Tokens,
+    /// It is no share.
     #[error("a percentage from 1 to 100")]
     Percent,
+    /// It is no duration.
     #[error("a duration such as 30m or 90s (a bare number is minutes, 0 is never)")]
     Duration,
+    /// It is no duration with a unit.
     #[error("a duration such as 30d or 12h")]
     Age,
+    /// It is no size with a unit.
     #[error("a size such as 500M or 2G")]
     Bytes,
+    /// It is no moment.
     #[error("a time such as 07:00 or \"2026-01-07 07:00\", or a duration such as 8h or 90m")]
     Deadline,
+    /// It is a moment that has been.
     #[error("{0} is in the past")]
     InThePast(String),
+    /// It is no moment that has been.
     #[error("a time such as 07:00, 2026-01-07 or \"2026-01-07 07:00\", or a duration ago such as 12h")]
     Past,
+    /// It is no list of words for a program.
     #[error("a program with its arguments; a quote is open")]
     Program,
+    /// It cannot be the word of a run's promise.
     #[error("one word of at most 64 letters, digits, `_` and `-`, other than BLOCKED")]
     PromiseWord,
+    /// It says no interval between reviews.
     #[error("`item`, a number of items, or `off`")]
     Review,
+    /// It is no whole number.
     #[error("a whole number, such as 20")]
     WholeNumber,
+    /// It is no whole number, or 0.
     #[error("a whole number from 1 on, such as 20")]
     AtLeastOne,
+    /// It is no number of workers that one machine can have.
     #[error("a number of workers from 1 to {MOST_WORKERS}")]
     Workers,
+    /// No register has this name.
     #[error("one of {}", Register::ALL.map(Register::key).join(", "))]
     Register,
 }
@@ -49,28 +65,28 @@ pub(crate) enum ValueError {
 const MOST_WORKERS: usize = 64;
 
 /// A number of workers.
-pub(crate) fn workers(text: &str) -> Result<usize, ValueError> {
+pub fn workers(text: &str) -> Result<usize, ValueError> {
     text.parse().ok().filter(|count| (1..=MOST_WORKERS).contains(count)).ok_or(ValueError::Workers)
 }
 
 /// A whole number.
-pub(crate) fn whole_number<T: std::str::FromStr>(text: &str) -> Result<T, ValueError> {
+pub fn whole_number<T: std::str::FromStr>(text: &str) -> Result<T, ValueError> {
     text.parse().map_err(|_| ValueError::WholeNumber)
 }
 
 /// A whole number of 1 or more.
-pub(crate) fn at_least_one(text: &str) -> Result<u32, ValueError> {
+pub fn at_least_one(text: &str) -> Result<u32, ValueError> {
     text.parse().ok().filter(|number| *number > 0).ok_or(ValueError::AtLeastOne)
 }
 
 /// US dollars: `12.50`, `$12.50`.
-pub(crate) fn dollars(text: &str) -> Result<f64, ValueError> {
+pub fn dollars(text: &str) -> Result<f64, ValueError> {
     let amount = text.trim_start_matches('$').parse::<f64>().ok();
     amount.filter(|amount| amount.is_finite() && *amount > 0.0).ok_or(ValueError::Dollars)
 }
 
 /// Tokens: `500000`, `500k`, `5M`.
-pub(crate) fn tokens(text: &str) -> Result<u64, ValueError> {
+pub fn tokens(text: &str) -> Result<u64, ValueError> {
     let (number, unit) = match text.char_indices().find(|(_, letter)| letter.is_ascii_alphabetic()) {
         Some((place, _)) => text.split_at(place),
         None => (text, ""),
@@ -90,13 +106,13 @@ pub(crate) fn tokens(text: &str) -> Result<u64, ValueError> {
 }
 
 /// A share: `80`, `80%`.
-pub(crate) fn percent(text: &str) -> Result<u8, ValueError> {
+pub fn percent(text: &str) -> Result<u8, ValueError> {
     let number = text.trim_end_matches('%').parse::<u8>().ok();
     number.filter(|number| (1..=100).contains(number)).ok_or(ValueError::Percent)
 }
 
 /// After how many items a review comes: `item` is 1, `off` is 0.
-pub(crate) fn review(text: &str) -> Result<u32, ValueError> {
+pub fn review(text: &str) -> Result<u32, ValueError> {
     match text {
         "item" => Ok(1),
         "off" => Ok(0),
@@ -105,7 +121,7 @@ pub(crate) fn review(text: &str) -> Result<u32, ValueError> {
 }
 
 /// Whole seconds: `30m`, `90s`, `1h 30m`; a bare number is minutes; `0` switches off.
-pub(crate) fn seconds(text: &str) -> Result<u64, ValueError> {
+pub fn seconds(text: &str) -> Result<u64, ValueError> {
     if let Ok(minutes) = text.parse::<u64>() {
         return Ok(minutes.saturating_mul(60));
     }
@@ -113,12 +129,12 @@ pub(crate) fn seconds(text: &str) -> Result<u64, ValueError> {
 }
 
 /// How long ago, in whole seconds: `30d`, `12h`. A bare number says no unit, and what is asked for cannot be undone.
-pub(crate) fn age(text: &str) -> Result<u64, ValueError> {
+pub fn age(text: &str) -> Result<u64, ValueError> {
     humantime::parse_duration(text).map(|duration| duration.as_secs()).map_err(|_| ValueError::Age)
 }
 
 /// Bytes: `500M`, `2G`, `1.5GB`; a thousand of each make the next.
-pub(crate) fn bytes(text: &str) -> Result<u64, ValueError> {
+pub fn bytes(text: &str) -> Result<u64, ValueError> {
     let (number, unit) = match text.char_indices().find(|(_, letter)| letter.is_ascii_alphabetic()) {
         Some((place, _)) => text.split_at(place),
         None => return Err(ValueError::Bytes),
@@ -135,7 +151,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, ValueError> {
 }
 
 /// A moment to come, as it stands in the state: `07:00`, `2026-01-07 07:00`, RFC 3339, or so long from now (`8h`).
-pub(crate) fn deadline(text: &str) -> Result<Timestamp, ValueError> {
+pub fn deadline(text: &str) -> Result<Timestamp, ValueError> {
     let now = clock::now();
     let moment = moment(text, now).ok_or(ValueError::Deadline)?;
     if moment <= now {
@@ -146,7 +162,7 @@ pub(crate) fn deadline(text: &str) -> Result<Timestamp, ValueError> {
 
 /// A moment that has been, as written in the turn log: `07:00` (the last one), `2026-01-07`, RFC 3339, or so long
 /// ago (`12h`).
-pub(crate) fn past(text: &str) -> Result<Timestamp, ValueError> {
+pub fn past(text: &str) -> Result<Timestamp, ValueError> {
     let now = clock::now();
     let ago = humantime::parse_duration(text).ok().map(|duration| now - duration);
     let day = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?.and_hms_opt(0, 0, 0);
@@ -168,18 +184,18 @@ fn moment(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
 }
 
 /// A program with its arguments, split into words as a shell would, and never given to one.
-pub(crate) fn words(text: &str) -> Result<Vec<String>, ValueError> {
+pub fn words(text: &str) -> Result<Vec<String>, ValueError> {
     let words = shlex::split(text).filter(|words| !words.is_empty());
     words.ok_or(ValueError::Program)
 }
 
 /// The word of a run's promise.
-pub(crate) fn promise_word(word: &str) -> Result<PromiseWord, ValueError> {
+pub fn promise_word(word: &str) -> Result<PromiseWord, ValueError> {
     word.parse().map_err(|_| ValueError::PromiseWord)
 }
 
 /// A register of the working memory: `R4`, `R4_CONSTRAINTS`, `constraints`.
-pub(crate) fn register(word: &str) -> Result<Register, ValueError> {
+pub fn register(word: &str) -> Result<Register, ValueError> {
     Register::named(word).ok_or(ValueError::Register)
 }
 
