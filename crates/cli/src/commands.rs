@@ -8,7 +8,7 @@ mod counts;
 mod demo;
 mod doctor;
 mod export;
-pub mod fleet;
+mod fleet;
 mod gate;
 mod generate;
 mod handoffs;
@@ -22,7 +22,7 @@ mod prompt;
 mod prune;
 mod query;
 mod report;
-pub(crate) mod run;
+mod run;
 mod start;
 mod status;
 mod statusline;
@@ -31,8 +31,8 @@ mod turns;
 mod with_context;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-pub use doctor::show_findings;
 use plimsoll_policy::client::is_option;
+use plimsoll_terminal::fleet_line::FleetArguments;
 use std::process::ExitCode;
 
 /// The load line for Claude Code: know how full the context window is, checkpoint before it overflows, resume
@@ -129,7 +129,7 @@ pub(crate) enum Verb {
     /// Remove old sessions, handoffs and output of runs
     Prune(prune::PruneArguments),
     /// Let several machines work on one plan
-    Fleet(fleet::FleetArguments),
+    Fleet(FleetArguments),
     /// Deliver a run's notes to Linear, or check the connection
     Linear(linear::LinearArguments),
     /// Watch a complete run: real client, scripted model, no API key

@@ -5,6 +5,7 @@
 use plimsoll_domain::breaker::BreakerCause;
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::{RunState, Status, Verdict};
+use plimsoll_terminal::allowed_tools::allowing;
 
 /// What continues with a run, unless it needs more.
 pub(crate) const RESUME: &str = "plimsoll run --resume";
@@ -260,15 +261,6 @@ fn out_of_the_breaker(state: &RunState) -> Vec<PlainStep> {
 fn is_stopped_by_refusals(state: &RunState) -> bool {
     let opened = state.outcomes.breaker.opened.as_ref().map(|opened| opened.cause);
     state.lifecycle.status() == Status::CircuitBreaker && opened == Some(BreakerCause::PermissionDenied)
-}
-
-/// The whole command that continues with a run and allows its sessions these tools, quoted for a shell. None if there is
-/// none, or where allowing would not help: the user's own arguments forbid one of them.
-pub(crate) fn allowing(state: &RunState, tools: &[String], options: &str) -> Option<String> {
-    let arguments = plimsoll_policy::allow::allowing(&state.options.client_arguments, tools)?;
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let arguments = shlex::try_join(words).ok()?;
-    Some(format!("plimsoll run {options} -- {arguments}"))
 }
 
 /// The command that continues and allows the tools that the client refused, where they are not what stopped the run: what

@@ -4,8 +4,6 @@
 //! only way to the terminal; `render` makes texts and pages safe to show; `endings` has the words for each way in which a run ends.
 //! Facts are gathered first, and pure functions make lines of them, so that the tests need no terminal.
 //!
-//! `plimsoll-fleet` prints through the same `console`, and reads the command line that `plimsoll fleet` has here.
-//!
 //! Limits: sentences on a terminal change between versions; scripts use `--json`, the markers and the exit codes. A command
 //! shows what the files say at that moment, and locks nothing to do so.
 
@@ -13,10 +11,10 @@ mod branch;
 mod changed_checks;
 mod commands;
 mod endings;
-mod figure_words;
 mod foreign_state;
 mod full_screen;
 mod hook_answer;
+mod optional_program;
 mod other_plans;
 mod place;
 mod plan_checks;
@@ -24,12 +22,9 @@ mod questions;
 mod render;
 mod reviews;
 mod target_session;
-mod worker_words;
 
-pub use commands::fleet as fleet_line;
-pub use commands::run::progress::{Style, watcher};
+pub use commands::definition;
 use commands::{Command, Verb};
-pub use commands::{definition, show_findings};
 use plimsoll_domain::build::Build;
 use plimsoll_terminal::command_line::{asks_for_build, misread};
 use plimsoll_terminal::{console, signals};

@@ -6,12 +6,18 @@
 //!
 //! Limits: a program links only what it calls, so that `plimsoll-linear` and `plimsoll-otel` stay small.
 
+pub mod allowed_tools;
 pub mod columns;
 pub mod command_line;
 pub mod console;
 pub mod duration;
+pub mod figure_words;
+pub mod finding_page;
+pub mod fleet_line;
 pub mod markdown;
 pub mod place;
+pub mod run_progress;
 pub mod signals;
 pub mod standard_input;
 pub mod value_parsers;
+pub mod worker_words;

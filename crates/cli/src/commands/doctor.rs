@@ -1,19 +1,14 @@
 //! `plimsoll doctor`: is all well? One screen, with what to do about each finding.
 
-mod page;
-
-use crate::commands::fleet;
+use crate::optional_program::become_program;
 use crate::target_session::TargetSession;
 use clap::Args;
-use page::DoctorPage;
-use plimsoll_flows::doctor::{
-    Facts, Finding, Patient, ProgramFacts, Section, Standing, examine, gather, has_problem,
-};
+use plimsoll_flows::doctor::{Facts, Patient, ProgramFacts, Section, Standing, examine, gather, has_problem};
+use plimsoll_flows::optional_program::FLEET;
 use plimsoll_store::Project;
 use plimsoll_terminal::console;
-use plimsoll_terminal::console::has_colours;
+use plimsoll_terminal::finding_page::{findings_json, show};
 use serde_json::{Value, json};
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -71,31 +66,7 @@ fn of_fleet(name: &str, arguments: &DoctorArguments) -> ExitCode {
     let remote = arguments.remote.as_deref().unwrap_or("origin");
     let words = ["check", "--remote", remote].into_iter().chain(arguments.json.then_some("--json"));
     // A name may begin with a dash.
-    fleet::become_with(&words.chain(["--", name]).map(OsString::from).collect::<Vec<_>>())
-}
-
-/// The page of what was found.
-fn show(sections: &[Section]) {
-    let page = DoctorPage { colours: has_colours(), width: plimsoll_terminal::columns::width() };
-    // A reader that has gone away is a normal end.
-    let _ = console::paint(&page.lines(sections));
-}
-
-/// Shows what was found about something else than the installation: exit code 1 where something will not work.
-pub fn show_findings(sections: &[Section], as_json: bool) -> ExitCode {
-    if as_json {
-        console::json(json!({
-            "verdict": plimsoll_flows::doctor::verdict(sections),
-            "findings": findings(sections),
-        }));
-    } else {
-        show(sections);
-    }
-    ExitCode::from(u8::from(has_problem(sections)))
-}
-
-fn findings(sections: &[Section]) -> Vec<Value> {
-    sections.iter().flat_map(|section| section.findings.iter().map(|one| finding(section, one))).collect()
+    become_program(FLEET, &words.chain(["--", name]).collect::<Vec<_>>())
 }
 
 fn document(project: &Project, facts: &Facts, sections: &[Section]) -> Value {
@@ -103,7 +74,7 @@ fn document(project: &Project, facts: &Facts, sections: &[Section]) -> Value {
     json!({
         "project": project.root(),
         "verdict": plimsoll_flows::doctor::verdict(sections),
-        "findings": findings(sections),
+        "findings": findings_json(sections),
         "programs": programs(&facts.programs),
         "client": { "path": facts.client.path, "version": facts.client.version },
         "settings": facts.settings.files.iter().map(|file| json!({
@@ -143,16 +114,5 @@ fn program(path: &str, standing: &Standing) -> Value {
         "version": build.map(|build| &build.version),
         "target": build.and_then(|build| build.target.as_ref()),
         "commit": build.and_then(|build| build.commit.as_ref()),
-    })
-}
-
-fn finding(section: &Section, one: &Finding) -> Value {
-    json!({
-        "code": one.code,
-        "severity": one.severity.word(),
-        "check": section.name,
-        "what": one.what,
-        "where": one.place,
-        "todo": one.todo,
     })
 }

@@ -2,7 +2,6 @@
 
 mod input;
 
-use crate::commands::run::progress;
 use crate::{foreign_state, hook_answer};
 use clap::Args;
 use plimsoll_domain::state::Phase;
@@ -21,6 +20,7 @@ use plimsoll_protocol::result::RunResult;
 use plimsoll_store::ledger;
 use plimsoll_store::{Project, clock, config, environment, lock, sessions, state_file};
 use plimsoll_terminal::console::{FAULT, fail, say, say_error};
+use plimsoll_terminal::run_progress::verified;
 use plimsoll_terminal::{console, standard_input};
 use std::path::Path;
 use std::process::ExitCode;
@@ -150,7 +150,7 @@ pub(super) fn judge(
     };
     let finished = finish::finish(project, &settings, &state.run_id, &ended)?;
     if let Some(Finished { verify, taken_back, not_run, .. }) = &finished {
-        let lines = (!verify.is_empty()).then(|| progress::verified(verify)).into_iter();
+        let lines = (!verify.is_empty()).then(|| verified(verify)).into_iter();
         let lines =
             lines.chain(not_run.iter().map(not_run_words)).chain(taken_back.as_ref().map(TakenBack::words));
         lines.for_each(|line| say_error(&line));

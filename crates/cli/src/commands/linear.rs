@@ -4,11 +4,10 @@ mod reporter;
 
 pub(crate) use reporter::reporting;
 
+use crate::optional_program::become_program;
 use clap::{Args, Subcommand};
 use plimsoll_flows::linear::command::LinearCommand;
-use plimsoll_flows::optional_program;
-use plimsoll_store::Project;
-use plimsoll_terminal::console::fail;
+use plimsoll_flows::optional_program::LINEAR;
 use std::process::ExitCode;
 
 /// What is asked about Linear.
@@ -55,10 +54,5 @@ impl Verb {
 
 /// Becomes `plimsoll-linear`; exit code 1 where that cannot be started.
 pub(crate) fn linear(arguments: &LinearArguments) -> ExitCode {
-    let program = match optional_program::find(&Project::of_command(), optional_program::LINEAR) {
-        Ok(program) => program,
-        Err(error) => return fail(format!("{error}\nhint: {}", error.hint()), 1),
-    };
-    let error = plimsoll_launcher::become_successor(&program, &arguments.verb.command().arguments());
-    fail(format!("{} cannot be started: {error}", program.display()), 1)
+    become_program(LINEAR, &arguments.verb.command().arguments())
 }

@@ -1,12 +1,9 @@
 //! `plimsoll run`: works through a task unattended.
 
-pub(crate) mod progress;
-
 use crate::branch;
 use crate::changed_checks;
 use crate::commands::answer::{self, AnswerError};
 use crate::commands::linear;
-use crate::commands::run::progress::Style;
 use crate::commands::start::{CHECKS, SESSIONS, TASK, TaskArguments, TaskError, WHILE_IT_RUNS, WORKERS};
 use crate::endings::{beside_way_on, ending_words, way_on};
 use crate::other_plans;
@@ -31,6 +28,8 @@ use plimsoll_store::{Project, StoreError, config, disk, environment, state_file}
 use plimsoll_terminal::console;
 use plimsoll_terminal::console::{fail_with_hint, say, say_error};
 use plimsoll_terminal::place;
+use plimsoll_terminal::run_progress::telemetry::exporting;
+use plimsoll_terminal::run_progress::{self, Style, watcher};
 use plimsoll_terminal::value_parsers::{self, ValueError};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -242,10 +241,10 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, Ru
     // The user's own settings are those of now; the project's are those of the run's beginning.
     let settings = config::load_of_run(project, &state.run_id);
     let style = if arguments.json { Style::Json } else { Style::fitting() };
-    let watcher = progress::watcher(style, "--resume").map_err(RunCommandError::Signals)?;
+    let watcher = watcher(style, "--resume").map_err(RunCommandError::Signals)?;
     let telemetry = telemetry::start(project, &state);
     options.has_spans = telemetry.has_spans;
-    let watcher = progress::telemetry::exporting(telemetry, watcher);
+    let watcher = exporting(telemetry, watcher);
     let mut watcher = linear::reporting(project, &settings, state.run_id.clone(), watcher);
     let ended = if state.options.workers.is_some() {
         let reopen = arguments.reset_breaker;
@@ -479,7 +478,7 @@ fn over(state: &RunState, json: bool) -> u8 {
     let code = if for_good { 0 } else { state.lifecycle.status().exit_code() };
     let marker = Marker::Stop { status: state.lifecycle.status(), reason };
     if json {
-        console::json(progress::over(state, &marker, code));
+        console::json(run_progress::over(state, &marker, code));
     } else {
         say(marker);
     }

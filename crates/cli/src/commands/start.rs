@@ -3,7 +3,6 @@
 mod inside;
 
 use crate::branch;
-use crate::commands::run::progress;
 use crate::other_plans;
 use crate::plan_checks;
 use crate::questions;
@@ -25,6 +24,7 @@ use plimsoll_store::{Project, StoreError, config, disk, environment};
 use plimsoll_terminal::console;
 use plimsoll_terminal::console::{fail, fail_with_hint, say_error};
 use plimsoll_terminal::place;
+use plimsoll_terminal::run_progress::verified;
 use plimsoll_terminal::value_parsers;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -395,7 +395,7 @@ fn learn_what_passes(project: &Project, state: RunState) -> Result<RunState, Sta
         let (settings, _) = config::load(project);
         let known = baseline::learn(project, &settings, &state, &commands, &|| false);
         if let Known::Said(said) = known? {
-            say_error(&progress::verified(&said));
+            say_error(&verified(&said));
         }
     }
     Ok(state)

@@ -1,9 +1,9 @@
 //! `plimsoll fleet answer` and `reopen`: opens items again that were set aside.
 
 use super::{CommandError, ask_fleet};
-use plimsoll_cli::fleet_line::{AnswerArguments, ReopenArguments, words_of};
 use plimsoll_domain::text::one_line;
 use plimsoll_terminal::console::say;
+use plimsoll_terminal::fleet_line::{AnswerArguments, ReopenArguments, words_of};
 use std::process::ExitCode;
 
 /// Answers the question of an item.

@@ -8,13 +8,13 @@ use crate::fault::FleetError;
 use crate::fleet::Fleet;
 use crate::fleet::examined::examine;
 use crate::fleet::standing::{ItemStanding, Standing, WorkerStanding};
-use plimsoll_cli::fleet_line::CheckArguments;
-use plimsoll_cli::show_findings;
 use plimsoll_domain::git_names::BranchName;
 use plimsoll_domain::text::one_line;
 use plimsoll_launcher::git;
 use plimsoll_policy::doctor::{FleetFacts, MemberFacts, ReadFailure, RemoteFacts, Unknown, examine_fleet};
 use plimsoll_store::{environment, layout};
+use plimsoll_terminal::finding_page::show_findings;
+use plimsoll_terminal::fleet_line::CheckArguments;
 use std::process::ExitCode;
 
 /// Looks: exit code 0 where all will work, 1 where something will not.

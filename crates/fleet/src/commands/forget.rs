@@ -5,9 +5,9 @@ use super::steer::is_sure;
 use super::words::branch_of;
 use super::{CommandError, ask};
 use crate::fleet::Fleet;
-use plimsoll_cli::fleet_line::SureArguments;
 use plimsoll_domain::text::one_line;
 use plimsoll_terminal::console::say;
+use plimsoll_terminal::fleet_line::SureArguments;
 use std::process::ExitCode;
 
 /// So many branches are named.

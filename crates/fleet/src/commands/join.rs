@@ -8,8 +8,6 @@ use crate::fleet::machine_board::{Machine, MachineBoard};
 use crate::fleet::plan::objective_hash;
 use crate::fleet::watched::WatchedFleet;
 use crate::found;
-use plimsoll_cli::fleet_line::JoinArguments;
-use plimsoll_cli::{Style, watcher};
 use plimsoll_domain::limits::Limits;
 use plimsoll_domain::promise::{InvalidPromise, PromiseWord};
 use plimsoll_domain::prompt::task_text;
@@ -28,6 +26,8 @@ use plimsoll_store::{
     Durability, Project, StoreError, config, disk, environment, layout, ledger, state_file,
 };
 use plimsoll_terminal::console::{fail, say, say_error};
+use plimsoll_terminal::fleet_line::JoinArguments;
+use plimsoll_terminal::run_progress::{Style, watcher};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;

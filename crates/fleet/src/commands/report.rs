@@ -4,10 +4,10 @@ use super::CommandError;
 use super::status::{Whole, whole};
 use super::words::{cost, count, items, merge_command, reason, state, why_aside};
 use crate::fleet::standing::{ItemStanding, WorkerStanding, time};
-use plimsoll_cli::fleet_line::NameArgument;
 use plimsoll_domain::text::{one_line, tokens};
 use plimsoll_store::clock;
 use plimsoll_terminal::console::say;
+use plimsoll_terminal::fleet_line::NameArgument;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 

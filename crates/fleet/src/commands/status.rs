@@ -3,10 +3,10 @@
 use super::words::{ago, cost, count, item, items, merge_command, reason, state, why_aside};
 use super::{CommandError, ask, ask_fleet};
 use crate::fleet::standing::{ItemStanding, Standing, WorkerStanding, standings, time};
-use plimsoll_cli::fleet_line::StatusArguments;
 use plimsoll_domain::text::{clip, one_line, tokens};
 use plimsoll_store::clock;
 use plimsoll_terminal::console::{json, say};
+use plimsoll_terminal::fleet_line::StatusArguments;
 use serde::Serialize;
 use serde_json::json;
 use std::process::ExitCode;

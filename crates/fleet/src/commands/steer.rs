@@ -4,9 +4,9 @@ use super::words::{count, merge_command};
 use super::{CommandError, ask_fleet};
 use crate::fleet::Fleet;
 use crate::fleet::standing::Standing;
-use plimsoll_cli::fleet_line::{NameArgument, SureArguments};
 use plimsoll_domain::text::one_line;
 use plimsoll_terminal::console::{self, say};
+use plimsoll_terminal::fleet_line::{NameArgument, SureArguments};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 

@@ -2,7 +2,6 @@
 
 use super::phrase::{Tone, brief};
 use super::verdict::verdict;
-use crate::worker_words;
 use plimsoll_domain::journal::{
     BreakerOpened, CheckpointWritten, JournalEntry, JournalEvent, LevelReached, Room, RunBegun,
     TicksTakenBack, VerdictReached, Verification, Verified, WipCommit,
@@ -12,6 +11,7 @@ use plimsoll_domain::state::Cause;
 use plimsoll_domain::taken_back;
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
 use plimsoll_protocol::event::Source;
+use plimsoll_terminal::worker_words;
 
 /// What is said of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]

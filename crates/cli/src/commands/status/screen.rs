@@ -5,7 +5,6 @@ use super::view::View;
 use super::words::{next, standing, troubles};
 use crate::branch;
 use crate::changed_checks;
-use crate::figure_words::{running_words, worker_parts};
 use crate::questions;
 use crate::reviews;
 use plimsoll_domain::limits::QuotaWindow;
@@ -14,6 +13,7 @@ use plimsoll_domain::text::{clip, counted, one_line, tokens};
 use plimsoll_store::clock;
 use plimsoll_terminal::columns;
 use plimsoll_terminal::duration::for_people as duration;
+use plimsoll_terminal::figure_words::{running_words, worker_parts};
 
 /// How many done items, and how many open ones, are named at most.
 const NAMED: usize = 3;

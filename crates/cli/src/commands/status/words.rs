@@ -2,7 +2,6 @@
 
 use super::view::View;
 use crate::endings::{ending_words, reason, way_on};
-use crate::figure_words::api_trouble;
 use plimsoll_domain::breaker::BreakerCause;
 use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_domain::verdict::PauseKind;
@@ -10,6 +9,7 @@ use plimsoll_domain::{RunState, Timestamp, Verdict};
 use plimsoll_policy::breaker::count;
 use plimsoll_policy::run_activity::RunActivity;
 use plimsoll_store::clock;
+use plimsoll_terminal::figure_words::api_trouble;
 
 /// The status of a run, and why. Shown, it is one sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]

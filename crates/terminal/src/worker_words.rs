@@ -8,7 +8,7 @@ const ITEM: usize = 60;
 const REASON: usize = 400;
 
 /// An event of a parallel run in a line; none for any other.
-pub(crate) fn words(event: &JournalEvent) -> Option<String> {
+pub fn words(event: &JournalEvent) -> Option<String> {
     if let JournalEvent::WorkerBegan(event) = event {
         Some(began(event))
     } else if let JournalEvent::WorkerEnded(event) = event {

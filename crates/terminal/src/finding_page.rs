@@ -1,14 +1,53 @@
 //! The page: a line for each check, its findings beneath with what to do, and the last word.
 
-use plimsoll_flows::doctor::{Finding, Section, Severity, verdict};
-use plimsoll_terminal::console::Painted;
+use crate::columns::width;
+use crate::console::{self, Painted, has_colours};
+use plimsoll_flows::doctor::{Finding, Section, Severity, has_problem, verdict};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// The page of what was found.
+pub fn show(sections: &[Section]) {
+    let page = DoctorPage { colours: has_colours(), width: width() };
+    // A reader that has gone away is a normal end.
+    let _ = console::paint(&page.lines(sections));
+}
+
+/// Shows what was found about something else than the installation: exit code 1 where something will not work.
+pub fn show_findings(sections: &[Section], as_json: bool) -> ExitCode {
+    if as_json {
+        console::json(json!({
+            "verdict": verdict(sections),
+            "findings": findings_json(sections),
+        }));
+    } else {
+        show(sections);
+    }
+    ExitCode::from(u8::from(has_problem(sections)))
+}
+
+/// The findings as JSON.
+pub fn findings_json(sections: &[Section]) -> Vec<Value> {
+    sections.iter().flat_map(|section| section.findings.iter().map(|one| finding(section, one))).collect()
+}
+
+fn finding(section: &Section, one: &Finding) -> Value {
+    json!({
+        "code": one.code,
+        "severity": one.severity.word(),
+        "check": section.name,
+        "what": one.what,
+        "where": one.place,
+        "todo": one.todo,
+    })
+}
 
 /// How the page is shown.
-pub(super) struct DoctorPage {
+struct DoctorPage {
     /// On a terminal that wants colours; else thresholds are words.
-    pub(super) colours: bool,
+    colours: bool,
     /// So wide is a line.
-    pub(super) width: usize,
+    width: usize,
 }
 
 /// A colour and what is painted in it.
@@ -21,7 +60,7 @@ const INSET: &str = "    ";
 
 impl DoctorPage {
     /// The whole page.
-    pub(super) fn lines(&self, sections: &[Section]) -> Vec<Painted> {
+    fn lines(&self, sections: &[Section]) -> Vec<Painted> {
         let mut lines: Vec<Painted> = sections.iter().flat_map(|section| self.section(section)).collect();
         lines.push(Painted::default());
         lines.push(Painted::plain(&verdict(sections)));

@@ -7,7 +7,7 @@ use plimsoll_flows::workers::pending_items::name_item;
 use plimsoll_store::clock;
 
 /// A worker in three parts: its name, its item, and what it does.
-pub(crate) fn worker_parts(worker: &WorkerFigures) -> [String; 3] {
+pub fn worker_parts(worker: &WorkerFigures) -> [String; 3] {
     let session = (worker.session > 0).then(|| {
         let percent = worker.percent.map_or(String::new(), |percent| format!(", {percent}%"));
         let cost = worker.cost_basis.format_usd(worker.cost_usd);
@@ -28,7 +28,7 @@ pub(crate) fn worker_parts(worker: &WorkerFigures) -> [String; 3] {
 }
 
 /// The lines below the log of a parallel run on a terminal: one for each worker, and one for the whole.
-pub(crate) fn terminal_lines(figures: &RunFigures) -> Vec<String> {
+pub fn terminal_lines(figures: &RunFigures) -> Vec<String> {
     let workers = figures.workers.iter().map(|worker| worker_parts(worker).join("  "));
     workers.chain([total_line(figures)]).collect()
 }
@@ -57,7 +57,7 @@ fn total_line(figures: &RunFigures) -> String {
 }
 
 /// That the API does not answer, since when, and who retries.
-pub(crate) fn api_trouble(status: u64, since: &Timestamp) -> String {
+pub fn api_trouble(status: u64, since: &Timestamp) -> String {
     let what = match status {
         0 => "cannot be reached".to_owned(),
         status => format!("has answered with {status}"),
@@ -67,7 +67,7 @@ pub(crate) fn api_trouble(status: u64, since: &Timestamp) -> String {
 }
 
 /// `, 2 running`, if any is.
-pub(crate) fn running_words(figures: &RunFigures) -> String {
+pub fn running_words(figures: &RunFigures) -> String {
     match figures.sessions_running {
         0 => String::new(),
         count => format!(", {count} running"),

@@ -2,14 +2,17 @@
 
 mod colours;
 mod json;
-pub(crate) mod telemetry;
+pub mod telemetry;
 
-use crate::endings::allowing;
+use crate::allowed_tools::allowing;
+use crate::console::{self, Painted};
+use crate::duration::for_people;
 use crate::figure_words::{api_trouble, terminal_lines};
+use crate::signals;
 use crate::worker_words;
 use indicatif::{ProgressBar, ProgressStyle};
 use json::Json;
-pub(crate) use json::over;
+pub use json::over;
 use plimsoll_domain::level::Level;
 use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::run_figures::RunFigures;
@@ -19,9 +22,6 @@ use plimsoll_flows::run::{Interrupts, Progress, RunObserver};
 use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_policy::statusline::{LoadView, View, load_line};
 use plimsoll_store::clock;
-use plimsoll_terminal::console::{self, Painted};
-use plimsoll_terminal::duration::for_people;
-use plimsoll_terminal::signals;
 use std::time::Duration;
 
 /// How to show it.
@@ -262,7 +262,7 @@ fn line(progress: &Progress<'_>) -> Option<String> {
 }
 
 /// Which verify commands passed, and how long they took.
-pub(crate) fn verified(outcomes: &[VerifyOutcome]) -> String {
+pub fn verified(outcomes: &[VerifyOutcome]) -> String {
     let one = |outcome: &VerifyOutcome| {
         let how = if outcome.passed { "passed" } else { "failed" };
         format!("`{}` {how}", clip(&one_line(&outcome.command), 80))

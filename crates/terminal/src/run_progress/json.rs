@@ -1,6 +1,7 @@
 //! `plimsoll run --json`: one object a line, each step as it is taken. An event that the journal has too has the
 //! same name; so one program reads both.
 
+use crate::console;
 use plimsoll_domain::journal::{
     CheckpointWritten, IterationClosed, JournalEntry, JournalEvent, Planned, ReadingChanged, RunBegun,
     RunEnded, SessionEnded, TicksTakenBack, VerdictReached, Verified,
@@ -10,7 +11,6 @@ use plimsoll_flows::run::{Interrupts, Progress, RunObserver};
 use plimsoll_flows::session_result::SessionResult;
 use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_store::clock;
-use plimsoll_terminal::console;
 
 pub(super) struct Json {
     interrupts: Interrupts,
@@ -36,7 +36,7 @@ impl RunObserver for Json {
 }
 
 /// The one line of a run that was over before anything began.
-pub(crate) fn over(state: &RunState, marker: &Marker, code: u8) -> String {
+pub fn over(state: &RunState, marker: &Marker, code: u8) -> String {
     let ended = RunEnded { marker: Some(marker.clone()), ..ended(Some(state), code) };
     stamped(JournalEntry::of_run_session(state, JournalEvent::RunEnded(ended))).to_line()
 }
@@ -86,7 +86,7 @@ impl StreamPrinter {
             Progress::StopRequested => vec![JournalEvent::StopRequested],
             Progress::Denied { state, tools } => vec![JournalEvent::ToolsDenied {
                 tools: tools.to_vec(),
-                command: crate::endings::allowing(state, tools, "--resume"),
+                command: crate::allowed_tools::allowing(state, tools, "--resume"),
             }],
             Progress::Compacted => vec![JournalEvent::Compacted],
             Progress::Load { record, .. } => self.load(record),

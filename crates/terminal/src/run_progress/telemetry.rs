@@ -6,7 +6,7 @@ use plimsoll_flows::run::{Interrupts, Progress, RunObserver};
 use plimsoll_flows::telemetry::{Feed, Found, Trouble};
 
 /// The watcher, which also feeds the exporter, if there is one.
-pub(crate) fn exporting<'a>(found: Found, inner: Box<dyn RunObserver + 'a>) -> Box<dyn RunObserver + 'a> {
+pub fn exporting<'a>(found: Found, inner: Box<dyn RunObserver + 'a>) -> Box<dyn RunObserver + 'a> {
     if found.feed.is_none() && found.trouble.is_empty() {
         return inner;
     }
