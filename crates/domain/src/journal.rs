@@ -1,28 +1,32 @@
 //! The journal: one JSON line for each decision of Plimsoll, with the figures behind it. `plimsoll run --json` prints
-//! the same lines, and some that only matter while they happen.
+//! the same lines, and some that only matter while they happen ([`StreamEvent`]).
 //!
 //! The file is in the project, so an agent can write it too: a line that is not ours is a [`Line::Foreign`], and an
 //! event that this version does not know, or whose facts have another shape, is [`JournalEvent::Unknown`]. Neither is an error.
 
 mod event;
+mod facts;
+mod stream;
 mod workers;
 
-pub use event::{
-    BreakerOpened, CheckpointWritten, IterationClosed, JournalEvent, LevelReached, LinearDelivered, Planned,
-    ReadingChanged, Room, RunBegun, RunEnded, SessionEnded, TicksTakenBack, VerdictReached, Verification,
-    Verified, WipCommit,
+pub use event::JournalEvent;
+pub use facts::{
+    BreakerOpened, CheckpointWritten, IterationClosed, LevelReached, LinearDelivered, Planned, Room,
+    RunBegun, SessionEnded, TicksTakenBack, VerdictReached, Verification, Verified, WipCommit,
 };
+pub use stream::{ReadingChanged, RunEnded, StreamEvent};
 pub use workers::{Landed, SentBack, WorkerBegan, WorkerEnded};
 
 use crate::ids::{RunId, SessionId};
 use crate::state::RunState;
 use crate::time::Timestamp;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// One line: when, whose, and what happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct JournalEntry {
+pub struct Entry<E> {
     /// When, RFC 3339 UTC with milliseconds; the writer stamps it. Empty where a line does not say.
     #[serde(default)]
     pub at: Timestamp,
@@ -37,8 +41,14 @@ pub struct JournalEntry {
     pub session_id: Option<SessionId>,
     /// What happened.
     #[serde(flatten)]
-    pub event: JournalEvent,
+    pub event: E,
 }
+
+/// A line of the journal.
+pub type JournalEntry = Entry<JournalEvent>;
+
+/// A line of the stream of `plimsoll run --json`.
+pub type StreamEntry = Entry<StreamEvent>;
 
 /// What is on one line of the file.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,37 +75,40 @@ struct Head {
 // `at` is the first field of an entry, so a reader finds where one begins behind a line that was cut off.
 const BEGINNING: &str = "{\"at\":";
 
-impl JournalEntry {
+impl<E> Entry<E> {
     /// A line about an event, outside a run and no session yet.
-    pub fn new(event: JournalEvent) -> JournalEntry {
-        JournalEntry { at: Timestamp::UNKNOWN, run_id: None, iteration: None, session_id: None, event }
+    pub fn new(event: E) -> Entry<E> {
+        Entry { at: Timestamp::UNKNOWN, run_id: None, iteration: None, session_id: None, event }
     }
 
     /// A line about an event of a run, in its current iteration.
-    pub fn of_run(state: &RunState, event: JournalEvent) -> JournalEntry {
-        JournalEntry::new(event).run(Some((&state.run_id, state.iteration)))
+    pub fn of_run(state: &RunState, event: E) -> Entry<E> {
+        Entry::new(event).run(Some((&state.run_id, state.iteration)))
     }
 
     /// A line about an event of a run's current session.
-    pub fn of_run_session(state: &RunState, event: JournalEvent) -> JournalEntry {
-        JournalEntry::of_run(state, event).session(state.session_id.as_ref())
+    pub fn of_run_session(state: &RunState, event: E) -> Entry<E> {
+        Entry::of_run(state, event).session(state.session_id.as_ref())
     }
 
     /// Names the session.
-    pub fn session(mut self, session_id: Option<&SessionId>) -> JournalEntry {
+    pub fn session(mut self, session_id: Option<&SessionId>) -> Entry<E> {
         self.session_id = session_id.cloned();
         self
     }
 
     /// Names the run and its iteration.
-    pub fn run(mut self, run: Option<(&RunId, u32)>) -> JournalEntry {
+    pub fn run(mut self, run: Option<(&RunId, u32)>) -> Entry<E> {
         self.run_id = run.map(|(run_id, _)| run_id.clone());
         self.iteration = run.map(|(_, iteration)| iteration);
         self
     }
 
     /// The line without its line break.
-    pub fn to_line(&self) -> String {
+    pub fn to_line(&self) -> String
+    where
+        E: Serialize,
+    {
         serde_json::to_string(self).unwrap_or_default()
     }
 
@@ -104,6 +117,19 @@ impl JournalEntry {
         self.iteration.filter(|iteration| *iteration > 0)
     }
 
+    fn parse(text: &str) -> Option<Entry<E>>
+    where
+        E: DeserializeOwned,
+    {
+        let fields: Value = serde_json::from_str(text).ok()?;
+        // serde would take a number for the place of the event in the list of all.
+        let is_named =
+            fields.get("event").is_some_and(|name| name.as_str().is_some_and(|name| !name.is_empty()));
+        if is_named { serde_json::from_value(fields).ok() } else { None }
+    }
+}
+
+impl JournalEntry {
     /// True if this line is about the same kind of event, in the same run, iteration and session. It reads no more of
     /// the line: a hook asks this, and need not know how every event is read.
     pub fn is_told_by(&self, line: &str) -> bool {
@@ -115,13 +141,30 @@ impl JournalEntry {
             && head.iteration == self.iteration
             && head.session_id == self.session_id
     }
+}
 
-    fn parse(text: &str) -> Option<JournalEntry> {
-        let fields: Value = serde_json::from_str(text).ok()?;
-        // serde would take a number for the place of the event in the list of all.
-        let is_named =
-            fields.get("event").is_some_and(|name| name.as_str().is_some_and(|name| !name.is_empty()));
-        if is_named { serde_json::from_value(fields).ok() } else { None }
+impl StreamEntry {
+    /// Reads one line of the stream; none if it is not one.
+    pub fn read(bytes: &[u8]) -> Option<StreamEntry> {
+        StreamEntry::parse(&String::from_utf8_lossy(bytes))
+    }
+}
+
+impl From<JournalEntry> for StreamEntry {
+    fn from(entry: JournalEntry) -> StreamEntry {
+        let JournalEntry { at, run_id, iteration, session_id, event } = entry;
+        StreamEntry { at, run_id, iteration, session_id, event: event.into() }
+    }
+}
+
+/// The facts of an event, without its name.
+fn facts_of(event: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(event) {
+        Ok(Value::Object(mut facts)) => {
+            facts.shift_remove("event");
+            facts
+        }
+        _ => Map::new(),
     }
 }
 

@@ -8,7 +8,7 @@ pub mod command;
 
 use crate::optional_program::{self, OTEL};
 use command::follow_arguments;
-use plimsoll_domain::journal::{JournalEntry, JournalEvent};
+use plimsoll_domain::journal::{JournalEntry, JournalEvent, StreamEntry};
 use plimsoll_domain::{RunId, RunState};
 use plimsoll_launcher::Listener;
 use plimsoll_policy::telemetry::exporter::{Exporter, UnfitVariable};
@@ -98,7 +98,7 @@ impl Feed {
     }
 
     /// Tells an event; never waits.
-    pub fn tell(&mut self, entry: &JournalEntry) {
+    pub fn tell(&mut self, entry: &StreamEntry) {
         let Some(lines) = &self.lines else { return };
         if let Err(TrySendError::Full(_)) = lines.try_send(format!("{}\n", entry.to_line())) {
             self.lost += 1;

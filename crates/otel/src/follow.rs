@@ -13,7 +13,7 @@ use opentelemetry_proto::tonic::logs::v1::{LogRecord, LogsData, ResourceLogs, Sc
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, TracesData};
 use plimsoll_domain::RunId;
-use plimsoll_domain::journal::{JournalEntry, JournalEvent, Line};
+use plimsoll_domain::journal::{JournalEntry, JournalEvent, StreamEntry, StreamEvent};
 use plimsoll_policy::telemetry::exporter::{Exporter, Signal, Target, resource};
 use plimsoll_policy::telemetry::{self, trace::Trace};
 use plimsoll_store::{Project, clock, disk, environment, journal};
@@ -70,16 +70,16 @@ pub(crate) fn follow(from: u64) {
 struct Events<R>(BufReader<R>);
 
 impl<R: Read> Iterator for Events<R> {
-    type Item = JournalEntry;
+    type Item = StreamEntry;
 
-    fn next(&mut self) -> Option<JournalEntry> {
+    fn next(&mut self) -> Option<StreamEntry> {
         loop {
             let mut line = Vec::new();
             match (&mut self.0).take(LONGEST_LINE).read_until(b'\n', &mut line) {
                 Ok(0) | Err(_) => return None,
                 Ok(_) => {}
             }
-            if let Some(entry) = Line::read(&line).into_iter().find_map(Line::into_entry) {
+            if let Some(entry) = StreamEntry::read(&line) {
                 return Some(entry);
             }
         }
@@ -87,8 +87,8 @@ impl<R: Read> Iterator for Events<R> {
 }
 
 fn tell_all(
-    first: JournalEntry,
-    events: &mut impl Iterator<Item = JournalEntry>,
+    first: StreamEntry,
+    events: &mut impl Iterator<Item = StreamEntry>,
     run_id: &RunId,
     trace: &Trace,
     spans: &Pipe<Span>,
@@ -111,6 +111,7 @@ fn read_journal(
 ) {
     let look = |tail: &mut JournalTail| {
         let entries = tail.look().into_iter();
+        let entries = entries.map(StreamEntry::from);
         records.put(entries.filter_map(|entry| logs::record(&entry, Source::Journal, run_id, trace, now())));
     };
     while !is_over.load(Ordering::Acquire) {
@@ -192,7 +193,7 @@ fn with_hint(error: &CollectorError) -> String {
 }
 
 /// What all spans and logs of the run have in common: what the user has set, and what the client's carry too.
-fn resource_of(first: &JournalEntry, run_id: &RunId) -> Resource {
+fn resource_of(first: &StreamEntry, run_id: &RunId) -> Resource {
     let mut about = Attributes::default();
     about.text("service.name", "plimsoll").text("service.version", env!("CARGO_PKG_VERSION"));
     for (name, value) in resource(&environment::variable(telemetry::ATTRIBUTES).unwrap_or_default()) {
@@ -202,7 +203,8 @@ fn resource_of(first: &JournalEntry, run_id: &RunId) -> Resource {
         about.text("service.name", &name);
     }
     about.text(telemetry::RUN_ID, run_id.as_str());
-    if let JournalEvent::RunStarted(begun) | JournalEvent::Resumed(begun) = &first.event {
+    if let StreamEvent::Journal(JournalEvent::RunStarted(begun) | JournalEvent::Resumed(begun)) = &first.event
+    {
         let name = begun.task_name.as_deref().map(|name| telemetry::clipped(&clean(name)));
         about.maybe(telemetry::RUN_NAME, name.as_deref());
     }

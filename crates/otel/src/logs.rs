@@ -10,7 +10,7 @@ use opentelemetry_proto::tonic::common::v1::AnyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use opentelemetry_proto::tonic::logs::v1::{LogRecord, SeverityNumber};
 use plimsoll_domain::RunId;
-use plimsoll_domain::journal::{JournalEntry, JournalEvent};
+use plimsoll_domain::journal::{JournalEvent, StreamEntry, StreamEvent};
 use plimsoll_policy::telemetry::trace::{self, Trace};
 use serde_json::{Map, Value};
 
@@ -25,52 +25,60 @@ pub(crate) enum Source {
 
 /// Where each event is read for the logs; none for those that are not in them. What both tell is read once.
 #[rustfmt::skip]
-fn source(event: &JournalEvent) -> Option<Source> {
+fn source(event: &StreamEvent) -> Option<Source> {
     use JournalEvent as E;
+    use StreamEvent as S;
     match event {
-        // With cost, tokens and what it ticked.
-        E::IterationClosed(_) | E::SessionEnd(_) => Some(Source::Stream),
-        E::RunStarted(_) | E::Resumed(_) | E::Client { .. } | E::StopRequested | E::Reading(_) | E::Pause { .. }
-        | E::PauseOver | E::Note { .. } | E::Compacted | E::Retry { .. } | E::ToolsDenied { .. }
-        | E::RunEnded(_) => Some(Source::Stream),
-        E::Planned(_) | E::Spawned { .. } | E::Adopted { .. } | E::SessionStart { .. } | E::Checkpoint(_)
-        | E::NotPacked(_) | E::Packed(_) | E::NoRoomForStep(_) | E::ProvisionalVerdict { .. } | E::Verdict(_)
-        | E::Reviewed(_) | E::Verified(_) | E::WipCommit(_) | E::Cancelled | E::Notified { .. }
-        | E::WorkerBegan(_) | E::WorkerEnded(_) | E::Landed(_) | E::LinearDelivered(_) | E::Warning(_)
-        | E::Ended(_) | E::CutOffByClient { .. } | E::SetAside { .. } | E::Parked { .. } | E::TicksTakenBack(_)
-        | E::ClientEnded { .. } | E::Unguarded { .. } | E::LeftBehind { .. } | E::Fault { .. }
-        | E::PromptMended { .. } | E::TodoMended { .. } | E::StateMended { .. } | E::SentBack(_)
-        | E::LinearFailed { .. } | E::BreakerOpened(_) => Some(Source::Journal),
-        // The client exports its tools itself; what could not be exported cannot be exported either.
-        E::Tool { .. } | E::TelemetryLost { .. } | E::Unknown(_) => None,
+        S::Client { .. } | S::StopRequested | S::Reading(_) | S::Pause { .. } | S::PauseOver | S::Compacted
+        | S::Retry { .. } | S::ToolsDenied { .. } | S::RunEnded(_) => Some(Source::Stream),
+        // The client exports its tools itself.
+        S::Tool { .. } => None,
+        S::Journal(event) => match event {
+            // With cost, tokens and what it ticked.
+            E::IterationClosed(_) | E::SessionEnd(_) => Some(Source::Stream),
+            E::RunStarted(_) | E::Resumed(_) | E::Note { .. } => Some(Source::Stream),
+            E::Planned(_) | E::Spawned { .. } | E::Adopted { .. } | E::SessionStart { .. } | E::Checkpoint(_)
+            | E::NotPacked(_) | E::Packed(_) | E::NoRoomForStep(_) | E::ProvisionalVerdict { .. } | E::Verdict(_)
+            | E::Reviewed(_) | E::Verified(_) | E::WipCommit(_) | E::Cancelled | E::Notified { .. }
+            | E::WorkerBegan(_) | E::WorkerEnded(_) | E::Landed(_) | E::LinearDelivered(_) | E::Warning(_)
+            | E::Ended(_) | E::CutOffByClient { .. } | E::SetAside { .. } | E::Parked { .. } | E::TicksTakenBack(_)
+            | E::ClientEnded { .. } | E::Unguarded { .. } | E::LeftBehind { .. } | E::Fault { .. }
+            | E::PromptMended { .. } | E::TodoMended { .. } | E::StateMended { .. } | E::SentBack(_)
+            | E::LinearFailed { .. } | E::BreakerOpened(_) => Some(Source::Journal),
+            // What could not be exported cannot be exported either.
+            E::TelemetryLost { .. } | E::Unknown(_) => None,
+        },
     }
 }
 
 /// What wakes somebody is an error, what somebody should look at a warning.
-fn severity(event: &JournalEvent) -> SeverityNumber {
+fn severity(event: &StreamEvent) -> SeverityNumber {
     use JournalEvent as E;
-    let is_error = matches!(event, E::BreakerOpened(_))
-        || matches!(event, E::RunEnded(ended) if matches!(ended.exit_code, 1 | 4 | 5));
+    use StreamEvent as S;
+    let is_error = matches!(event, S::Journal(E::BreakerOpened(_)))
+        || matches!(event, S::RunEnded(ended) if matches!(ended.exit_code, 1 | 4 | 5));
     let is_warning = matches!(
         event,
-        E::Compacted
-            | E::Retry { .. }
-            | E::ToolsDenied { .. }
-            | E::Warning(_)
-            | E::Ended(_)
-            | E::CutOffByClient { .. }
-            | E::SetAside { .. }
-            | E::Parked { .. }
-            | E::TicksTakenBack(_)
-            | E::ClientEnded { .. }
-            | E::Unguarded { .. }
-            | E::LeftBehind { .. }
-            | E::Fault { .. }
-            | E::PromptMended { .. }
-            | E::TodoMended { .. }
-            | E::StateMended { .. }
-            | E::SentBack(_)
-            | E::LinearFailed { .. }
+        S::Compacted
+            | S::Retry { .. }
+            | S::ToolsDenied { .. }
+            | S::Journal(
+                E::Warning(_)
+                    | E::Ended(_)
+                    | E::CutOffByClient { .. }
+                    | E::SetAside { .. }
+                    | E::Parked { .. }
+                    | E::TicksTakenBack(_)
+                    | E::ClientEnded { .. }
+                    | E::Unguarded { .. }
+                    | E::LeftBehind { .. }
+                    | E::Fault { .. }
+                    | E::PromptMended { .. }
+                    | E::TodoMended { .. }
+                    | E::StateMended { .. }
+                    | E::SentBack(_)
+                    | E::LinearFailed { .. }
+            )
     );
     match (is_error, is_warning) {
         (true, _) => SeverityNumber::Error,
@@ -81,7 +89,7 @@ fn severity(event: &JournalEvent) -> SeverityNumber {
 
 /// The record of an event of this run, seen at this moment; none if it is in no log, or not from here.
 pub(crate) fn record(
-    entry: &JournalEntry,
+    entry: &StreamEntry,
     from: Source,
     run_id: &RunId,
     trace: &Trace,
@@ -171,16 +179,18 @@ fn verify_facts(attributes: &mut Attributes, facts: &Map<String, Value>) {
 mod tests {
     use super::*;
     use plimsoll_domain::journal::Line;
-
     const SEEN: u64 = 1_767_780_000_000_000_000;
 
-    fn read(line: &str) -> JournalEntry {
-        Line::read(line.as_bytes()).remove(0).into_entry().unwrap()
+    fn read(line: &str, source: Source) -> StreamEntry {
+        match source {
+            Source::Stream => StreamEntry::read(line.as_bytes()).unwrap(),
+            Source::Journal => Line::read(line.as_bytes()).remove(0).into_entry().unwrap().into(),
+        }
     }
 
     fn of(line: &str, source: Source) -> Option<LogRecord> {
         let run_id = RunId::from("r1");
-        record(&read(line), source, &run_id, &Trace::of(&run_id, None), SEEN)
+        record(&read(line, source), source, &run_id, &Trace::of(&run_id, None), SEEN)
     }
 
     fn text(record: &LogRecord, key: &str) -> Option<String> {

@@ -9,8 +9,9 @@ mod open;
 use open::Open;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use plimsoll_domain::journal::{
-    CheckpointWritten, IterationClosed, JournalEntry, JournalEvent, Landed, Planned, RunBegun, RunEnded,
-    SentBack, SessionEnded, TicksTakenBack, VerdictReached, Verified, WorkerBegan, WorkerEnded,
+    CheckpointWritten, IterationClosed, JournalEvent, Landed, Planned, RunBegun, RunEnded, SentBack,
+    SessionEnded, StreamEntry, StreamEvent, TicksTakenBack, VerdictReached, Verified, WorkerBegan,
+    WorkerEnded,
 };
 use plimsoll_domain::review::Reviewed;
 use plimsoll_domain::{Ending, RunId, Status, Timestamp};
@@ -64,40 +65,44 @@ impl Spans {
     }
 
     /// Takes an event; answers with the spans that it ended.
-    #[rustfmt::skip]
-    pub(crate) fn take(&mut self, entry: &JournalEntry) -> Vec<Span> {
-        use JournalEvent as E;
+    pub(crate) fn take(&mut self, entry: &StreamEntry) -> Vec<Span> {
         let at = nanos(&entry.at);
         match &entry.event {
-            E::RunStarted(begun) => self.begin_run(entry, begun, false, at),
-            E::Resumed(begun) => self.begin_run(entry, begun, true, at),
-            E::Planned(planned) => self.begin_iteration(entry, planned, at),
-            E::Client { model, version } => self.client(model, version),
-            E::Checkpoint(written) => self.checkpoint(written, at),
-            E::SessionEnd(ended) => self.end_session(entry, ended, at),
-            E::Verified(verified) => self.verified(verified, at),
-            E::Reviewed(reviewed) => self.reviewed(reviewed, at),
-            E::TicksTakenBack(taken) => self.taken_back(taken),
-            E::IterationClosed(closed) => self.closed(closed),
-            E::Verdict(reached) => self.judged(reached, at),
-            E::Pause { until, reason, .. } => self.begin_pause(until, reason, at),
-            E::PauseOver => self.end_pause(at),
-            E::WorkerBegan(began) => self.begin_item(began, at),
-            E::WorkerEnded(ended) => self.end_item(ended, at),
-            E::Landed(landed) => self.landed(landed, at),
-            E::SentBack(back) => self.sent_back(back, at),
-            E::RunEnded(ended) => self.end_run(ended, at),
-            // No part of the run's time, or told by one of the above; all of it is in the logs.
-            E::Spawned { .. } | E::Adopted { .. } | E::SessionStart { .. } | E::Warning(_) | E::Ended(_)
-            | E::NotPacked(_) | E::Packed(_) | E::NoRoomForStep(_) | E::CutOffByClient { .. }
-            | E::ProvisionalVerdict { .. } | E::SetAside { .. } | E::Parked { .. } | E::BreakerOpened(_)
-            | E::ClientEnded { .. } | E::Unguarded { .. } | E::LeftBehind { .. } | E::WipCommit(_)
-            | E::Fault { .. } | E::Cancelled | E::Notified { .. } | E::PromptMended { .. }
-            | E::TodoMended { .. } | E::StateMended { .. } | E::LinearDelivered(_) | E::LinearFailed { .. }
-            | E::TelemetryLost { .. } | E::Tool { .. } | E::Retry { .. } | E::StopRequested
-            | E::ToolsDenied { .. } | E::Compacted | E::Reading(_) | E::Note { .. } | E::Unknown(_) => {}
+            StreamEvent::Client { model, version } => self.client(model, version),
+            StreamEvent::Pause { until, reason, .. } => self.begin_pause(until, reason, at),
+            StreamEvent::PauseOver => self.end_pause(at),
+            StreamEvent::RunEnded(ended) => self.end_run(ended, at),
+            // No part of the run's time; all but tools, which the client exports itself, is in the logs.
+            StreamEvent::Tool { .. }
+            | StreamEvent::Retry { .. }
+            | StreamEvent::StopRequested
+            | StreamEvent::ToolsDenied { .. }
+            | StreamEvent::Compacted
+            | StreamEvent::Reading(_) => {}
+            StreamEvent::Journal(event) => self.take_from_journal(entry, event, at),
         }
         std::mem::take(&mut self.ended)
+    }
+
+    fn take_from_journal(&mut self, entry: &StreamEntry, event: &JournalEvent, at: u64) {
+        match event {
+            JournalEvent::RunStarted(begun) => self.begin_run(entry, begun, false, at),
+            JournalEvent::Resumed(begun) => self.begin_run(entry, begun, true, at),
+            JournalEvent::Planned(planned) => self.begin_iteration(entry, planned, at),
+            JournalEvent::Checkpoint(written) => self.checkpoint(written, at),
+            JournalEvent::SessionEnd(ended) => self.end_session(entry, ended, at),
+            JournalEvent::Verified(verified) => self.verified(verified, at),
+            JournalEvent::Reviewed(reviewed) => self.reviewed(reviewed, at),
+            JournalEvent::TicksTakenBack(taken) => self.taken_back(taken),
+            JournalEvent::IterationClosed(closed) => self.closed(closed),
+            JournalEvent::Verdict(reached) => self.judged(reached, at),
+            JournalEvent::WorkerBegan(began) => self.begin_item(began, at),
+            JournalEvent::WorkerEnded(ended) => self.end_item(ended, at),
+            JournalEvent::Landed(landed) => self.landed(landed, at),
+            JournalEvent::SentBack(back) => self.sent_back(back, at),
+            // No part of the run's time, or told by one of the above. The logs have every event, so a new one is not lost here.
+            _ => {}
+        }
     }
 
     /// The run's process is gone without having said how it ended.
@@ -109,7 +114,7 @@ impl Spans {
         std::mem::take(&mut self.ended)
     }
 
-    fn begin_run(&mut self, entry: &JournalEntry, begun: &RunBegun, goes_on: bool, at: u64) {
+    fn begin_run(&mut self, entry: &StreamEntry, begun: &RunBegun, goes_on: bool, at: u64) {
         let first = trace::run(&self.run_id);
         let (id, above) = if goes_on {
             (trace::span(&self.run_id, &format!("run {}", entry.at)), Some(first))
@@ -129,7 +134,7 @@ impl Spans {
         self.run = Some(run);
     }
 
-    fn begin_iteration(&mut self, entry: &JournalEntry, planned: &Planned, at: u64) {
+    fn begin_iteration(&mut self, entry: &StreamEntry, planned: &Planned, at: u64) {
         self.end_pause(at);
         self.end_iteration(at);
         let id = match &entry.session_id {
@@ -145,7 +150,7 @@ impl Spans {
     }
 
     /// A session that an earlier process began: its own span has that one's id, and this is below it.
-    fn adopt(&mut self, entry: &JournalEntry, at: u64) {
+    fn adopt(&mut self, entry: &StreamEntry, at: u64) {
         if self.iteration.is_some() {
             return;
         }
@@ -188,7 +193,7 @@ impl Spans {
         self.end(open, at);
     }
 
-    fn end_session(&mut self, entry: &JournalEntry, ended: &SessionEnded, at: u64) {
+    fn end_session(&mut self, entry: &StreamEntry, ended: &SessionEnded, at: u64) {
         self.adopt(entry, at);
         let id = self.new_id("gate", at);
         let Some(iteration) = &mut self.iteration else { return };
@@ -400,7 +405,7 @@ impl Spans {
     }
 }
 
-fn about_session(open: &mut Open, entry: &JournalEntry) {
+fn about_session(open: &mut Open, entry: &StreamEntry) {
     open.attributes.maybe("session.id", entry.session_id.as_deref());
     if let Some(iteration) = entry.iteration {
         open.attributes.count("plimsoll.iteration", iteration);

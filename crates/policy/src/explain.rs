@@ -52,21 +52,11 @@ pub fn reasons(entry: &JournalEntry, beside: &[JournalEntry]) -> Vec<String> {
         | JournalEvent::LinearDelivered(_)
         | JournalEvent::LinearFailed { .. }
         | JournalEvent::TelemetryLost { .. }
-        | JournalEvent::Client { .. }
-        | JournalEvent::Tool { .. }
-        | JournalEvent::Retry { .. }
-        | JournalEvent::StopRequested
-        | JournalEvent::ToolsDenied { .. }
-        | JournalEvent::Compacted
-        | JournalEvent::Reading(_)
-        | JournalEvent::Pause { .. }
-        | JournalEvent::PauseOver
         | JournalEvent::WorkerBegan(_)
         | JournalEvent::WorkerEnded(_)
         | JournalEvent::Landed(_)
         | JournalEvent::SentBack(_)
         | JournalEvent::Note { .. }
-        | JournalEvent::RunEnded(_)
         | JournalEvent::Unknown(_) => facts(&entry.event),
     }
 }

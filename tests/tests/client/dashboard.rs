@@ -1,6 +1,6 @@
 //! docs/telemetry/grafana.json: each metric, label and field that a query names is one that the client's series or our logs have.
 
-use plimsoll_domain::journal::{JournalEvent, Line};
+use plimsoll_domain::journal::{JournalEvent, StreamEntry, StreamEvent};
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::workspace_root;
 use plimsoll_tests::collector::{Collector, Manner, attributes, hex};
@@ -76,8 +76,9 @@ fn fields(collector: &Collector, event: &str) -> BTreeSet<String> {
         let name = event.strip_prefix("plimsoll.").expect("our name");
         // What has no default beside it.
         let line = format!(r#"{{"event":"{name}","cause":"no_progress"}}"#);
-        let entry = Line::read(line.as_bytes()).remove(0).into_entry().expect("an entry");
-        assert!(!matches!(entry.event, JournalEvent::Unknown(_)), "{event} is no event");
+        let entry = StreamEntry::read(line.as_bytes()).expect("an entry");
+        let is_unknown = matches!(entry.event, StreamEvent::Journal(JournalEvent::Unknown(_)));
+        assert!(!is_unknown, "{event} is no event");
         found = entry.event.facts().keys().map(|name| plain(&format!("plimsoll.{name}"))).collect();
         let any =
             seen.logs.iter().find(|(about, _)| about["service.name"] == "plimsoll").expect("a log of ours");

@@ -82,15 +82,20 @@ fn what_is_no_entry_is_told_as_it_stands_and_what_follows_a_torn_one_is_not_lost
 #[test]
 fn the_name_of_an_event_is_the_one_that_is_written() {
     let opened = BreakerOpened { cause: BreakerCause::NoProgress, count: 3, evidence: String::new() };
+    let of_stream = StreamEvent::ToolsDenied { tools: Vec::new(), command: None };
+    assert_eq!(serde_json::to_value(&of_stream).unwrap()["event"], of_stream.name());
     for event in [
         JournalEvent::NoRoomForStep(Room::default()),
         JournalEvent::BreakerOpened(opened),
         JournalEvent::Warning(LevelReached { level: Level::L1, ..LevelReached::default() }),
-        JournalEvent::PauseOver,
+        JournalEvent::Cancelled,
         JournalEvent::Spawned { pid: None, model: None },
     ] {
         let written = serde_json::to_value(&event).unwrap();
         assert_eq!(written["event"], event.name());
+        let in_stream = StreamEvent::from(event);
+        assert_eq!((serde_json::to_value(&in_stream).unwrap()), written);
+        assert_eq!(written["event"], in_stream.name());
     }
 }
 
@@ -104,9 +109,29 @@ fn an_entry_is_told_by_a_line_of_its_event_run_iteration_and_session() {
         told.clone().run(Some((&"r2".into(), 2))),
         told.clone().run(Some((&"r1".into(), 3))),
         told.clone().session(None),
-        JournalEntry { event: JournalEvent::PauseOver, ..told.clone() },
+        JournalEntry { event: JournalEvent::Adopted { pid: 7 }, ..told.clone() },
     ] {
         assert!(!told.is_told_by(&other.to_line()), "{other:?}");
     }
     assert!(!told.is_told_by("") && !told.is_told_by("cancelled"));
+}
+
+#[test]
+fn a_line_of_the_stream_is_read_as_it_was_written_and_is_no_event_of_the_journal() {
+    for line in [
+        r#"{"at":"","run_id":"r1","iteration":2,"session_id":"s1","event":"reading","percent":71,"percent_used":70,"level":"L1"}"#,
+        r#"{"at":"","run_id":"r1","iteration":2,"event":"pause","until":"2026-01-07T11:45:00Z","seconds":3,"reason":"limit"}"#,
+        r#"{"at":"","run_id":"r1","iteration":2,"event":"pause_over"}"#,
+        r#"{"at":"","run_id":"r1","iteration":2,"event":"run_ended","exit_code":4}"#,
+    ] {
+        let told = StreamEntry::read(line.as_bytes()).unwrap();
+        assert!(!matches!(told.event, StreamEvent::Journal(_)), "{told:?}");
+        assert_eq!(told.to_line(), line);
+        let in_file = read(line);
+        assert!(matches!(in_file.event, JournalEvent::Unknown(_)), "{in_file:?}");
+        assert_eq!((in_file.to_line(), in_file.event.facts()), (line.to_owned(), told.event.facts()));
+    }
+    let of_both = r#"{"at":"","run_id":"r1","iteration":0,"event":"landed","items":["a"],"commit":"c"}"#;
+    assert_eq!(StreamEntry::read(of_both.as_bytes()), Some(read(of_both).into()));
+    assert_eq!(StreamEntry::read(b"{\"event\":3}"), None);
 }

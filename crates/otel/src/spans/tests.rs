@@ -1,6 +1,6 @@
 use super::*;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
-use plimsoll_domain::journal::Line;
+use plimsoll_domain::journal::StreamEntry;
 
 /// What a run tells, a line an event; the second of 2026-01-07T10:00 stands before it.
 fn played(trace: &str, lines: &[(u32, &str)]) -> Vec<Span> {
@@ -13,7 +13,7 @@ fn played(trace: &str, lines: &[(u32, &str)]) -> Vec<Span> {
             second / 60,
             second % 60
         );
-        let entry = Line::read(line.as_bytes()).remove(0).into_entry().expect("an entry");
+        let entry = StreamEntry::read(line.as_bytes()).expect("an entry");
         all.extend(spans.take(&entry));
     }
     all.extend(spans.cut_off(u64::MAX));

@@ -3,10 +3,11 @@
 
 use crate::console;
 use plimsoll_domain::journal::{
-    CheckpointWritten, IterationClosed, JournalEntry, JournalEvent, Planned, ReadingChanged, RunBegun,
-    RunEnded, SessionEnded, TicksTakenBack, VerdictReached, Verified,
+    CheckpointWritten, IterationClosed, JournalEvent, Planned, ReadingChanged, RunBegun, RunEnded,
+    SessionEnded, StreamEntry, StreamEvent, TicksTakenBack, VerdictReached, Verified,
 };
-use plimsoll_domain::{Marker, RunId, RunState, SessionId, SessionRecord, Verdict};
+use plimsoll_domain::taken_back::TakenBack;
+use plimsoll_domain::{Level, Marker, RunId, RunState, SessionId, SessionRecord, Verdict};
 use plimsoll_flows::run::{Interrupts, Progress, RunObserver};
 use plimsoll_flows::session_result::SessionResult;
 use plimsoll_policy::completion::VerifyOutcome;
@@ -38,11 +39,11 @@ impl RunObserver for Json {
 /// The one line of a run that was over before anything began.
 pub fn over(state: &RunState, marker: &Marker, code: u8) -> String {
     let ended = RunEnded { marker: Some(marker.clone()), ..ended(Some(state), code) };
-    stamped(JournalEntry::of_run_session(state, JournalEvent::RunEnded(ended))).to_line()
+    stamped(StreamEntry::of_run_session(state, StreamEvent::RunEnded(ended))).to_line()
 }
 
-pub(super) fn stamped(entry: JournalEntry) -> JournalEntry {
-    JournalEntry { at: clock::fine_stamp(clock::now()), ..entry }
+pub(super) fn stamped(entry: StreamEntry) -> StreamEntry {
+    StreamEntry { at: clock::fine_stamp(clock::now()), ..entry }
 }
 
 /// What has been printed so far: repetitions are printed once.
@@ -60,14 +61,14 @@ pub(super) struct StreamPrinter {
 }
 
 impl StreamPrinter {
-    pub(super) fn tell(&mut self, progress: &Progress<'_>) -> Vec<JournalEntry> {
+    pub(super) fn tell(&mut self, progress: &Progress<'_>) -> Vec<StreamEntry> {
         let events = self.events(progress);
         let run = Some((&self.run_id, self.iteration));
-        let signed = |event| JournalEntry::new(event).run(run).session(self.session_id.as_ref());
+        let signed = |event| StreamEntry::new(event).run(run).session(self.session_id.as_ref());
         events.into_iter().map(signed).collect()
     }
 
-    fn events(&mut self, progress: &Progress<'_>) -> Vec<JournalEvent> {
+    fn events(&mut self, progress: &Progress<'_>) -> Vec<StreamEvent> {
         match progress {
             Progress::Run { state } => {
                 self.stand_at(state);
@@ -75,53 +76,47 @@ impl StreamPrinter {
             }
             Progress::Iteration { state, .. } => self.begin(state),
             Progress::Client { model, version } => {
-                vec![JournalEvent::Client { model: model.clone(), version: version.clone() }]
+                vec![StreamEvent::Client { model: model.clone(), version: version.clone() }]
             }
             Progress::Tool { name, detail } => {
-                vec![JournalEvent::Tool { name: name.clone(), detail: detail.clone() }]
+                vec![StreamEvent::Tool { name: name.clone(), detail: detail.clone() }]
             }
             Progress::Retry { status, since } => {
-                vec![JournalEvent::Retry { status: *status, since: since.clone() }]
+                vec![StreamEvent::Retry { status: *status, since: since.clone() }]
             }
-            Progress::StopRequested => vec![JournalEvent::StopRequested],
-            Progress::Denied { state, tools } => vec![JournalEvent::ToolsDenied {
+            Progress::StopRequested => vec![StreamEvent::StopRequested],
+            Progress::Denied { state, tools } => vec![StreamEvent::ToolsDenied {
                 tools: tools.to_vec(),
                 command: crate::allowed_tools::allowing(state, tools, "--resume"),
             }],
-            Progress::Compacted => vec![JournalEvent::Compacted],
+            Progress::Compacted => vec![StreamEvent::Compacted],
             Progress::Load { record, .. } => self.load(record),
             Progress::Ended { ended, .. } => vec![session_end(ended)],
             Progress::Judged { state, verdict } => self.judged(state, verdict),
-            Progress::Verified { outcomes } => vec![JournalEvent::Verified(Verified {
-                verify: outcomes.iter().map(VerifyOutcome::fact).collect(),
-            })],
-            Progress::Reviewed { reviewed } => vec![JournalEvent::Reviewed(Box::new((*reviewed).clone()))],
-            Progress::TakenBack { taken } => vec![JournalEvent::TicksTakenBack(TicksTakenBack {
-                items: taken.items.clone(),
-                failed: taken.failed.iter().map(|failed| failed.command.clone()).collect(),
-                findings: taken.findings.clone(),
-                protected: taken.protected.clone(),
-            })],
-            Progress::Parked { question } => vec![JournalEvent::Parked {
-                item: question.item.clone(),
-                question: question.question.clone(),
-            }],
+            Progress::Verified { outcomes } => {
+                let verify = outcomes.iter().map(VerifyOutcome::fact).collect();
+                vec![JournalEvent::Verified(Verified { verify }).into()]
+            }
+            Progress::Reviewed { reviewed } => {
+                vec![JournalEvent::Reviewed(Box::new((*reviewed).clone())).into()]
+            }
+            Progress::TakenBack { taken } => vec![ticks_taken_back(taken)],
+            Progress::Parked { question } => {
+                let (item, question) = (question.item.clone(), question.question.clone());
+                vec![JournalEvent::Parked { item, question }.into()]
+            }
             Progress::Pause { until, seconds, reason } => {
                 self.is_paused = true;
                 let (until, reason) = (clock::stamp(*until), (*reason).to_owned());
-                vec![JournalEvent::Pause { until, seconds: *seconds, reason }]
+                vec![StreamEvent::Pause { until, seconds: *seconds, reason }]
             }
-            Progress::Workers { event } => vec![(*event).clone()],
+            Progress::Workers { event } => vec![(*event).clone().into()],
             Progress::Waiting { .. } | Progress::Figures { .. } => Vec::new(),
-            Progress::Fault { error, seconds } => vec![JournalEvent::Fault {
-                error: error.clone(),
-                then: "tries again".to_owned(),
-                seconds: Some(*seconds),
-            }],
-            Progress::Note(words) => vec![JournalEvent::Note { words: words.clone() }],
-            Progress::Over { state, code } => vec![JournalEvent::RunEnded(ended(*state, *code))],
+            Progress::Fault { error, seconds } => vec![fault(error, *seconds)],
+            Progress::Note(words) => vec![JournalEvent::Note { words: words.clone() }.into()],
+            Progress::Over { state, code } => vec![StreamEvent::RunEnded(ended(*state, *code))],
             Progress::Failed { error } => {
-                vec![JournalEvent::RunEnded(RunEnded { error: Some(error.clone()), ..ended(None, 1) })]
+                vec![StreamEvent::RunEnded(RunEnded { error: Some(error.clone()), ..ended(None, 1) })]
             }
         }
     }
@@ -132,7 +127,7 @@ impl StreamPrinter {
         self.session_id.clone_from(&state.session_id);
     }
 
-    fn begin(&mut self, state: &RunState) -> Vec<JournalEvent> {
+    fn begin(&mut self, state: &RunState) -> Vec<StreamEvent> {
         self.stand_at(state);
         (self.reading, self.handoff) = (None, None);
         let planned = JournalEvent::Planned(Planned {
@@ -141,12 +136,12 @@ impl StreamPrinter {
             open: Some(state.items.todo_items.len()),
             done: Some(state.items.completed_items.len()),
         });
-        let goes_on = std::mem::take(&mut self.is_paused).then_some(JournalEvent::PauseOver);
-        goes_on.into_iter().chain([planned]).collect()
+        let goes_on = std::mem::take(&mut self.is_paused).then_some(StreamEvent::PauseOver);
+        goes_on.into_iter().chain([planned.into()]).collect()
     }
 
     /// Only what has changed: this is looked at a few times a second.
-    fn load(&mut self, record: &SessionRecord) -> Vec<JournalEvent> {
+    fn load(&mut self, record: &SessionRecord) -> Vec<StreamEvent> {
         let reading = ReadingChanged {
             percent: record.usage.percent,
             percent_used: record.usage.percent_used,
@@ -154,40 +149,30 @@ impl StreamPrinter {
         };
         let mut events = Vec::new();
         if record.usage.percent.is_some() && self.reading != Some(reading) {
-            events.push(JournalEvent::Reading(reading));
+            events.push(StreamEvent::Reading(reading));
             self.reading = Some(reading);
         }
         if let Some(handoff) =
             record.checkpoint.handoff.as_ref().filter(|file| self.handoff.as_ref() != Some(file))
         {
-            events.push(JournalEvent::Checkpoint(CheckpointWritten {
-                level: record.announced.level,
-                percent: record.announced.percent,
-                handoff: handoff.clone(),
-                ..CheckpointWritten::default()
-            }));
+            events.push(checkpoint(record.announced.level, record.announced.percent, handoff));
             self.handoff = Some(handoff.clone());
         }
         events
     }
 
     /// A short session may have come and gone between two looks: its checkpoint is reported here then.
-    fn judged(&mut self, state: &RunState, verdict: &Verdict) -> Vec<JournalEvent> {
+    fn judged(&mut self, state: &RunState, verdict: &Verdict) -> Vec<StreamEvent> {
         let last = &state.context_checkpoint;
         let is_fresh = last.iteration == self.iteration && !last.handoff_file.is_empty();
         let untold = is_fresh && self.handoff.as_ref() != Some(&last.handoff_file);
         let checkpoint = untold.then(|| {
             self.handoff = Some(last.handoff_file.clone());
-            JournalEvent::Checkpoint(CheckpointWritten {
-                level: last.level,
-                percent: last.percent_at_checkpoint,
-                handoff: last.handoff_file.clone(),
-                ..CheckpointWritten::default()
-            })
+            checkpoint(last.level, last.percent_at_checkpoint, &last.handoff_file)
         });
         let history = state.context_history.iter().find(|entry| entry.iteration == self.iteration);
         let closed = history.map(|known| {
-            JournalEvent::IterationClosed(IterationClosed {
+            StreamEvent::from(JournalEvent::IterationClosed(IterationClosed {
                 peak_percent: known.peak_percent,
                 notes: None,
                 ending: Some(known.ending.clone()),
@@ -195,7 +180,7 @@ impl StreamPrinter {
                 tokens: Some(state.iteration_record.tokens),
                 seconds: Some(known.seconds),
                 ticked: Some(known.items),
-            })
+            }))
         });
         let verdict = JournalEvent::Verdict(Box::new(VerdictReached {
             status: Some(state.lifecycle.status()),
@@ -206,11 +191,11 @@ impl StreamPrinter {
             tokens: Some(state.spent.tokens),
             ..VerdictReached::of(verdict)
         }));
-        checkpoint.into_iter().chain(closed).chain([verdict]).collect()
+        checkpoint.into_iter().chain(closed).chain([verdict.into()]).collect()
     }
 }
 
-fn begun(state: &RunState) -> JournalEvent {
+fn begun(state: &RunState) -> StreamEvent {
     let begun = RunBegun {
         task_name: Some(state.options.task_name.clone()),
         max_iterations: Some(state.options.max_iterations),
@@ -218,16 +203,39 @@ fn begun(state: &RunState) -> JournalEvent {
         completed_items: Some(state.items.completed_items.clone()),
         ..RunBegun::default()
     };
-    if state.iteration == 0 { JournalEvent::RunStarted(begun) } else { JournalEvent::Resumed(begun) }
+    let is_new = state.iteration == 0;
+    if is_new { JournalEvent::RunStarted(begun).into() } else { JournalEvent::Resumed(begun).into() }
 }
 
-fn session_end(ended: &SessionResult) -> JournalEvent {
-    JournalEvent::SessionEnd(SessionEnded {
+fn checkpoint(level: Level, percent: Option<u64>, handoff: &str) -> StreamEvent {
+    let handoff = handoff.to_owned();
+    JournalEvent::Checkpoint(CheckpointWritten { level, percent, handoff, ..CheckpointWritten::default() })
+        .into()
+}
+
+fn ticks_taken_back(taken: &TakenBack) -> StreamEvent {
+    let taken = TicksTakenBack {
+        items: taken.items.clone(),
+        failed: taken.failed.iter().map(|failed| failed.command.clone()).collect(),
+        findings: taken.findings.clone(),
+        protected: taken.protected.clone(),
+    };
+    JournalEvent::TicksTakenBack(taken).into()
+}
+
+fn fault(error: &str, seconds: u64) -> StreamEvent {
+    let (error, then) = (error.to_owned(), "tries again".to_owned());
+    JournalEvent::Fault { error, then, seconds: Some(seconds) }.into()
+}
+
+fn session_end(ended: &SessionResult) -> StreamEvent {
+    let ended = SessionEnded {
         ending: Some(ended.ending.clone()),
         cost_usd: ended.cost.map(|cost| cost.usd),
         tokens: Some(ended.tokens),
         ..SessionEnded::default()
-    })
+    };
+    JournalEvent::SessionEnd(ended).into()
 }
 
 fn ended(state: Option<&RunState>, exit_code: u8) -> RunEnded {
@@ -251,7 +259,6 @@ fn ended(state: Option<&RunState>, exit_code: u8) -> RunEnded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_domain::level::Level;
     use plimsoll_domain::run_figures::RunFigures;
     use plimsoll_domain::state::HistoryEntry;
     use plimsoll_domain::{Status, verdict::PauseKind};

@@ -1,7 +1,7 @@
 //! A watcher of a run that tells `plimsoll-otel` what `plimsoll run --json` would print. It never waits, and never fails a run.
 
 use super::json::{StreamPrinter, stamped};
-use plimsoll_domain::journal::JournalEvent;
+use plimsoll_domain::journal::StreamEvent;
 use plimsoll_flows::run::{Interrupts, Progress, RunObserver};
 use plimsoll_flows::telemetry::{Feed, Found, Trouble};
 
@@ -27,7 +27,7 @@ impl RunObserver for Exporting<'_> {
         if let Some(feed) = &mut self.feed {
             for entry in self.printer.tell(progress) {
                 // The client exports its tools itself.
-                if !matches!(entry.event, JournalEvent::Tool { .. }) {
+                if !matches!(entry.event, StreamEvent::Tool { .. }) {
                     feed.tell(&stamped(entry));
                 }
             }

@@ -79,19 +79,8 @@ pub(super) fn sentence(entry: &JournalEntry) -> Sentence {
         JournalEvent::Landed(_) => of_worker(&entry.event, Tone::Bold),
         JournalEvent::SentBack(_) => of_worker(&entry.event, Tone::Bad),
         JournalEvent::StateMended { what } => plain(format!("state repaired: {}", brief(what))),
-        // Only in the stream of `run --json`, or of another version: all that it says.
-        JournalEvent::Client { .. }
-        | JournalEvent::Tool { .. }
-        | JournalEvent::Retry { .. }
-        | JournalEvent::StopRequested
-        | JournalEvent::ToolsDenied { .. }
-        | JournalEvent::Compacted
-        | JournalEvent::Reading(_)
-        | JournalEvent::Pause { .. }
-        | JournalEvent::PauseOver
-        | JournalEvent::Note { .. }
-        | JournalEvent::RunEnded(_)
-        | JournalEvent::Unknown(_) => plain(all_facts(&entry.event)),
+        // All that it says.
+        JournalEvent::Note { .. } | JournalEvent::Unknown(_) => plain(all_facts(&entry.event)),
     }
 }
 

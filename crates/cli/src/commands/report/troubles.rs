@@ -97,17 +97,7 @@ fn of(entry: &RunLine<'_>) -> Vec<TroubleParts> {
         | JournalEvent::StateMended { .. }
         | JournalEvent::LinearDelivered(_)
         | JournalEvent::LinearFailed { .. }
-        | JournalEvent::Client { .. }
-        | JournalEvent::Tool { .. }
-        | JournalEvent::Retry { .. }
-        | JournalEvent::StopRequested
-        | JournalEvent::ToolsDenied { .. }
-        | JournalEvent::Compacted
-        | JournalEvent::Reading(_)
-        | JournalEvent::Pause { .. }
-        | JournalEvent::PauseOver
         | JournalEvent::Note { .. }
-        | JournalEvent::RunEnded(_)
         | JournalEvent::Unknown(_) => Vec::new(),
     }
 }
