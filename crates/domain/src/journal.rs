@@ -7,6 +7,7 @@
 mod event;
 mod facts;
 mod stream;
+mod traits;
 mod workers;
 
 pub use event::JournalEvent;
@@ -15,6 +16,7 @@ pub use facts::{
     RunBegun, SessionEnded, TicksTakenBack, VerdictReached, Verification, Verified, WipCommit,
 };
 pub use stream::{ReadingChanged, RunEnded, StreamEvent};
+pub use traits::{EventTraits, LogSource, Weight};
 pub use workers::{Landed, SentBack, WorkerBegan, WorkerEnded};
 
 use crate::ids::{RunId, SessionId};

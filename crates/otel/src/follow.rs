@@ -5,7 +5,7 @@ use crate::attributes::{Attributes, clean};
 use crate::collector::{Collector, CollectorError};
 use crate::delivery::deliver;
 use crate::journal_tail::JournalTail;
-use crate::logs::{self, Source};
+use crate::logs;
 use crate::queue::Queue;
 use crate::spans::Spans;
 use opentelemetry_proto::tonic::common::v1::InstrumentationScope;
@@ -13,7 +13,7 @@ use opentelemetry_proto::tonic::logs::v1::{LogRecord, LogsData, ResourceLogs, Sc
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, TracesData};
 use plimsoll_domain::RunId;
-use plimsoll_domain::journal::{JournalEntry, JournalEvent, StreamEntry, StreamEvent};
+use plimsoll_domain::journal::{JournalEntry, JournalEvent, LogSource, StreamEntry, StreamEvent};
 use plimsoll_policy::telemetry::exporter::{Exporter, Signal, Target, resource};
 use plimsoll_policy::telemetry::{self, trace::Trace};
 use plimsoll_store::{Project, clock, disk, environment, journal};
@@ -97,7 +97,7 @@ fn tell_all(
     let mut made = Spans::of(run_id, trace.clone());
     for entry in std::iter::once(first).chain(events) {
         spans.put(made.take(&entry));
-        records.put(logs::record(&entry, Source::Stream, run_id, trace, now()));
+        records.put(logs::record(&entry, LogSource::Stream, run_id, trace, now()));
     }
     spans.put(made.cut_off(now()));
 }
@@ -112,7 +112,8 @@ fn read_journal(
     let look = |tail: &mut JournalTail| {
         let entries = tail.look().into_iter();
         let entries = entries.map(StreamEntry::from);
-        records.put(entries.filter_map(|entry| logs::record(&entry, Source::Journal, run_id, trace, now())));
+        records
+            .put(entries.filter_map(|entry| logs::record(&entry, LogSource::Journal, run_id, trace, now())));
     };
     while !is_over.load(Ordering::Acquire) {
         look(&mut tail);

@@ -352,8 +352,8 @@ impl Spans {
             if let Some(tokens) = ended.tokens {
                 attributes.count("plimsoll.tokens", tokens);
             }
-            // Could not run, breaker, fatal: what an alert should wake somebody for.
-            if matches!(ended.exit_code, 1 | 4 | 5) {
+            // What an alert should wake somebody for.
+            if ended.is_failure() {
                 let marker = ended.marker.as_ref().map(ToString::to_string);
                 run.fail(&ended.error.clone().or(marker).unwrap_or_default());
             }

@@ -25,39 +25,8 @@ pub fn reasons(entry: &JournalEntry, beside: &[JournalEntry]) -> Vec<String> {
         JournalEvent::Packed(room) => vec![fits(room, "item", true)],
         JournalEvent::NotPacked(room) => vec![fits(room, "item", false)],
         JournalEvent::NoRoomForStep(room) => vec![fits(room, "step (from one commit to the next)", false)],
-        // What these say is all there is to know.
-        JournalEvent::RunStarted(_)
-        | JournalEvent::Resumed(_)
-        | JournalEvent::Planned(_)
-        | JournalEvent::Spawned { .. }
-        | JournalEvent::Adopted { .. }
-        | JournalEvent::SessionStart { .. }
-        | JournalEvent::CutOffByClient { .. }
-        | JournalEvent::SetAside { .. }
-        | JournalEvent::Parked { .. }
-        | JournalEvent::TicksTakenBack(_)
-        | JournalEvent::BreakerOpened(_)
-        | JournalEvent::IterationClosed(_)
-        | JournalEvent::SessionEnd(_)
-        | JournalEvent::ClientEnded { .. }
-        | JournalEvent::Unguarded { .. }
-        | JournalEvent::LeftBehind { .. }
-        | JournalEvent::WipCommit(_)
-        | JournalEvent::Fault { .. }
-        | JournalEvent::Cancelled
-        | JournalEvent::Notified { .. }
-        | JournalEvent::PromptMended { .. }
-        | JournalEvent::TodoMended { .. }
-        | JournalEvent::StateMended { .. }
-        | JournalEvent::LinearDelivered(_)
-        | JournalEvent::LinearFailed { .. }
-        | JournalEvent::TelemetryLost { .. }
-        | JournalEvent::WorkerBegan(_)
-        | JournalEvent::WorkerEnded(_)
-        | JournalEvent::Landed(_)
-        | JournalEvent::SentBack(_)
-        | JournalEvent::Note { .. }
-        | JournalEvent::Unknown(_) => facts(&entry.event),
+        // What the others say is all there is to know.
+        other => facts(other),
     }
 }
 

@@ -1,9 +1,10 @@
-//! What the journal's file has, under the names and with the facts that it has there.
+//! What the journal's file has, under the names and with the facts that it has there, and what is true of each kind of event.
 
 use super::facts::{
     BreakerOpened, CheckpointWritten, IterationClosed, LevelReached, LinearDelivered, Planned, Room,
     RunBegun, SessionEnded, TicksTakenBack, VerdictReached, Verified, WipCommit,
 };
+use super::traits::{DECISION, EventTraits, NOTICE, RECORD, TROUBLE, Weight};
 use super::workers::{Landed, SentBack, WorkerBegan, WorkerEnded};
 use crate::marker::Marker;
 use crate::review::Reviewed;
@@ -11,10 +12,10 @@ use crate::time::Timestamp;
 use plimsoll_protocol::event::Source;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use strum::IntoStaticStr;
+use strum::{IntoStaticStr, VariantNames};
 
 /// What happened.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum JournalEvent {
@@ -208,6 +209,9 @@ pub enum JournalEvent {
 }
 
 impl JournalEvent {
+    /// The names of all events that the file can have.
+    pub const NAMES: &[&str] = JournalEvent::VARIANTS;
+
     /// Its name in the file; empty for an unknown event that has none.
     pub fn name(&self) -> &str {
         match self {
@@ -219,5 +223,46 @@ impl JournalEvent {
     /// Its facts, without its name.
     pub fn facts(&self) -> Map<String, Value> {
         super::facts_of(self)
+    }
+
+    /// What is true of every event of this kind: all that readers ask of events that they do not show.
+    #[rustfmt::skip]
+    pub fn traits(&self) -> EventTraits {
+        use JournalEvent as E;
+        match self {
+            E::RunStarted(_) => EventTraits { weight: Weight::Milestone, ..DECISION }.in_stream(),
+            E::Resumed(_) => DECISION.in_stream(),
+            E::Planned(_) | E::Spawned { .. } | E::SessionStart { .. } | E::Verified(_) => RECORD,
+            E::Adopted { .. } | E::Checkpoint(_) | E::ProvisionalVerdict { .. } => DECISION,
+            E::Warning(_) | E::Ended(_) | E::CutOffByClient { .. } => NOTICE,
+            E::Packed(_) | E::NotPacked(_) | E::NoRoomForStep(_) => DECISION,
+            // Whether a promise was refused or a session broke off is in its facts.
+            E::Verdict(_) => EventTraits { can_be_trouble: true, ..DECISION },
+            E::SetAside { .. } | E::Parked { .. } | E::TicksTakenBack(_) => TROUBLE.after_verdict(),
+            // Whether it found something is in its facts.
+            E::Reviewed(_) => EventTraits { can_be_trouble: true, ..DECISION }.after_verdict(),
+            // Its verdict is the decision.
+            E::BreakerOpened(_) => {
+                EventTraits { weight: Weight::Alarm, is_mere_record: true, ..TROUBLE }.after_verdict()
+            }
+            // The stream also has cost, tokens and ticks.
+            E::IterationClosed(_) | E::SessionEnd(_) => RECORD.in_stream(),
+            E::ClientEnded { .. } | E::LeftBehind { .. } => EventTraits { can_be_trouble: true, ..NOTICE },
+            E::Unguarded { .. } | E::Fault { .. } | E::SentBack(_) => TROUBLE,
+            // Whether there is a commit is in its facts.
+            E::WipCommit(_) => EventTraits { can_be_trouble: true, ..DECISION },
+            E::Cancelled | E::Landed(_) => EventTraits { weight: Weight::Milestone, ..DECISION },
+            // Whether the program could be called is in its facts.
+            E::Notified { .. } => EventTraits { can_be_trouble: true, ..RECORD },
+            E::PromptMended { .. } | E::TodoMended { .. } | E::StateMended { .. } => NOTICE,
+            E::LinearDelivered(_) | E::WorkerBegan(_) | E::WorkerEnded(_) => DECISION,
+            // The report lists undelivered notes by themselves.
+            E::LinearFailed { .. } => EventTraits { can_be_trouble: false, ..TROUBLE },
+            // What could not be exported cannot be exported either.
+            E::TelemetryLost { .. } => EventTraits { log_source: None, ..TROUBLE },
+            E::Note { .. } => DECISION.in_stream(),
+            // Only what one of our versions writes is exported.
+            E::Unknown(_) => EventTraits { log_source: None, ..DECISION },
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What only `plimsoll run --json` prints, under the names and with the facts that the stream has.
 
 use super::event::JournalEvent;
+use super::traits::{LogSource, Weight};
 use crate::level::Level;
 use crate::marker::Marker;
 use crate::status::Status;
@@ -91,6 +92,42 @@ impl StreamEvent {
     pub fn facts(&self) -> Map<String, Value> {
         super::facts_of(self)
     }
+
+    /// How much it matters.
+    pub fn weight(&self) -> Weight {
+        match self {
+            StreamEvent::Client { .. }
+            | StreamEvent::Tool { .. }
+            | StreamEvent::StopRequested
+            | StreamEvent::Reading(_)
+            | StreamEvent::Pause { .. }
+            | StreamEvent::PauseOver => Weight::Usual,
+            StreamEvent::Retry { .. } | StreamEvent::ToolsDenied { .. } | StreamEvent::Compacted => {
+                Weight::Notice
+            }
+            StreamEvent::RunEnded(ended) if ended.is_failure() => Weight::Alarm,
+            StreamEvent::RunEnded(_) => Weight::Usual,
+            StreamEvent::Journal(event) => event.traits().weight,
+        }
+    }
+
+    /// Where the exported logs take it from; none if they do not have it.
+    pub fn log_source(&self) -> Option<LogSource> {
+        match self {
+            // The client exports its tools itself.
+            StreamEvent::Tool { .. } => None,
+            StreamEvent::Client { .. }
+            | StreamEvent::Retry { .. }
+            | StreamEvent::StopRequested
+            | StreamEvent::ToolsDenied { .. }
+            | StreamEvent::Compacted
+            | StreamEvent::Reading(_)
+            | StreamEvent::Pause { .. }
+            | StreamEvent::PauseOver
+            | StreamEvent::RunEnded(_) => Some(LogSource::Stream),
+            StreamEvent::Journal(event) => event.traits().log_source,
+        }
+    }
 }
 
 impl From<JournalEvent> for StreamEvent {
@@ -147,4 +184,11 @@ pub struct RunEnded {
     pub error: Option<String>,
     /// Its exit code.
     pub exit_code: u8,
+}
+
+impl RunEnded {
+    /// True if the run could not go on, by its exit code: it could not run, its breaker opened, or no session can succeed.
+    pub fn is_failure(&self) -> bool {
+        matches!(self.exit_code, 1 | 4 | 5)
+    }
 }

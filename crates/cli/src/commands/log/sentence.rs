@@ -4,7 +4,7 @@ use super::phrase::{Tone, brief};
 use super::verdict::verdict;
 use plimsoll_domain::journal::{
     BreakerOpened, CheckpointWritten, JournalEntry, JournalEvent, LevelReached, Room, RunBegun,
-    TicksTakenBack, VerdictReached, Verification, Verified, WipCommit,
+    TicksTakenBack, VerdictReached, Verification, Verified, Weight, WipCommit,
 };
 use plimsoll_domain::review::Reviewed;
 use plimsoll_domain::state::Cause;
@@ -22,20 +22,9 @@ pub(super) enum Sentence {
     LeftOut,
 }
 
-fn plain(text: String) -> Sentence {
-    Sentence::Shown(text, Tone::Plain)
-}
-
-fn bold(text: String) -> Sentence {
-    Sentence::Shown(text, Tone::Bold)
-}
-
-fn bad(text: String) -> Sentence {
-    Sentence::Shown(text, Tone::Bad)
-}
-
 /// Puts an entry into words.
 pub(super) fn sentence(entry: &JournalEntry) -> Sentence {
+    let shown = |text: String| Sentence::Shown(text, tone(entry.event.traits().weight));
     match &entry.event {
         // SessionStart tells that a session begins; the final verdict follows the provisional one.
         JournalEvent::Planned(_) | JournalEvent::Spawned { .. } | JournalEvent::ProvisionalVerdict { .. } => {
@@ -43,49 +32,62 @@ pub(super) fn sentence(entry: &JournalEntry) -> Sentence {
         }
         // The last response is measured only when the iteration is closed: that line tells the end and the peak.
         JournalEvent::SessionEnd(_) if entry.run_id.is_some() => Sentence::LeftOut,
-        JournalEvent::IterationClosed(closed) => plain(session_end(Some(closed.peak_percent), None)),
-        JournalEvent::SessionEnd(ended) => plain(session_end(ended.peak_percent, ended.reason.as_deref())),
-        JournalEvent::RunStarted(run) => bold(run_started(run)),
-        JournalEvent::Resumed(run) => plain(run_resumed(run)),
-        JournalEvent::Adopted { pid } => plain(client_adopted(*pid)),
-        JournalEvent::Cancelled => bold("run cancelled with `plimsoll stop`".to_owned()),
-        JournalEvent::SessionStart { source } => plain(session_start(*source)),
-        JournalEvent::Warning(reached) => plain(format!("warning {} at {}%", reached.level, reached.percent)),
-        JournalEvent::Checkpoint(written) => plain(checkpoint(written)),
-        JournalEvent::Ended(reached) => plain(ended_by_us(reached)),
-        JournalEvent::ClientEnded { reason } => plain(client_ended(reason)),
+        JournalEvent::IterationClosed(closed) => shown(session_end(Some(closed.peak_percent), None)),
+        JournalEvent::SessionEnd(ended) => shown(session_end(ended.peak_percent, ended.reason.as_deref())),
+        JournalEvent::RunStarted(run) => shown(run_started(run)),
+        JournalEvent::Resumed(run) => shown(run_resumed(run)),
+        JournalEvent::Adopted { pid } => shown(client_adopted(*pid)),
+        JournalEvent::Cancelled => shown("run cancelled with `plimsoll stop`".to_owned()),
+        JournalEvent::SessionStart { source } => shown(session_start(*source)),
+        JournalEvent::Warning(reached) => shown(format!("warning {} at {}%", reached.level, reached.percent)),
+        JournalEvent::Checkpoint(written) => shown(checkpoint(written)),
+        JournalEvent::Ended(reached) => shown(ended_by_us(reached)),
+        JournalEvent::ClientEnded { reason } => shown(client_ended(reason)),
         JournalEvent::WipCommit(made) => wip_commit(made),
         JournalEvent::Verdict(reached) => judged(reached),
-        JournalEvent::SetAside { item } => bad(set_aside(item)),
-        JournalEvent::Parked { item, question } => bad(parked(item, question)),
-        JournalEvent::TicksTakenBack(taken) => bad(ticks_taken_back(taken)),
+        JournalEvent::SetAside { item } => shown(set_aside(item)),
+        JournalEvent::Parked { item, question } => shown(parked(item, question)),
+        JournalEvent::TicksTakenBack(taken) => shown(ticks_taken_back(taken)),
         JournalEvent::Reviewed(reviewed) => review(reviewed),
-        JournalEvent::Verified(verified) => plain(before_sessions(verified)),
-        JournalEvent::BreakerOpened(opened) => bad(breaker_opened(opened)),
-        JournalEvent::Packed(room) => plain(packed(room)),
-        JournalEvent::NotPacked(room) => plain(not_packed(room)),
-        JournalEvent::NoRoomForStep(room) => plain(no_room_for_step(room)),
-        JournalEvent::CutOffByClient { item, .. } => plain(cut_off(item)),
+        JournalEvent::Verified(verified) => shown(before_sessions(verified)),
+        JournalEvent::BreakerOpened(opened) => shown(breaker_opened(opened)),
+        JournalEvent::Packed(room) => shown(packed(room)),
+        JournalEvent::NotPacked(room) => shown(not_packed(room)),
+        JournalEvent::NoRoomForStep(room) => shown(no_room_for_step(room)),
+        JournalEvent::CutOffByClient { item, .. } => shown(cut_off(item)),
         JournalEvent::Notified { what, program, trouble } => notified(what, program, trouble.as_deref()),
-        JournalEvent::LinearDelivered(note) => plain(format!("Linear notified: {}", brief(&note.issue))),
-        JournalEvent::LinearFailed { trouble, .. } => bad(linear_failed(trouble)),
-        JournalEvent::TelemetryLost { spans, logs, trouble } => bad(telemetry_lost(*spans, *logs, trouble)),
-        JournalEvent::Unguarded { client_version } => bad(unguarded(client_version)),
-        JournalEvent::LeftBehind { processes } => plain(left_behind(processes)),
-        JournalEvent::Fault { error, then, .. } => bad(format!("{}; {}", brief(error), brief(then))),
-        JournalEvent::PromptMended { old_file } => plain(prompt_restored(old_file)),
-        JournalEvent::TodoMended { file } => plain(plan_restored(file)),
-        JournalEvent::WorkerBegan(_) | JournalEvent::WorkerEnded(_) => of_worker(&entry.event, Tone::Plain),
-        JournalEvent::Landed(_) => of_worker(&entry.event, Tone::Bold),
-        JournalEvent::SentBack(_) => of_worker(&entry.event, Tone::Bad),
-        JournalEvent::StateMended { what } => plain(format!("state repaired: {}", brief(what))),
+        JournalEvent::LinearDelivered(note) => shown(format!("Linear notified: {}", brief(&note.issue))),
+        JournalEvent::LinearFailed { trouble, .. } => shown(linear_failed(trouble)),
+        JournalEvent::TelemetryLost { spans, logs, trouble } => shown(telemetry_lost(*spans, *logs, trouble)),
+        JournalEvent::Unguarded { client_version } => shown(unguarded(client_version)),
+        JournalEvent::LeftBehind { processes } => shown(left_behind(processes)),
+        JournalEvent::Fault { error, then, .. } => shown(format!("{}; {}", brief(error), brief(then))),
+        JournalEvent::PromptMended { old_file } => shown(prompt_restored(old_file)),
+        JournalEvent::TodoMended { file } => shown(plan_restored(file)),
+        JournalEvent::WorkerBegan(_)
+        | JournalEvent::WorkerEnded(_)
+        | JournalEvent::Landed(_)
+        | JournalEvent::SentBack(_) => shown(worker_words::words(&entry.event).unwrap_or_default()),
+        JournalEvent::StateMended { what } => shown(format!("state repaired: {}", brief(what))),
         // All that it says.
-        JournalEvent::Note { .. } | JournalEvent::Unknown(_) => plain(all_facts(&entry.event)),
+        JournalEvent::Note { .. } | JournalEvent::Unknown(_) => shown(all_facts(&entry.event)),
     }
 }
 
-fn of_worker(event: &JournalEvent, tone: Tone) -> Sentence {
-    Sentence::Shown(worker_words::words(event).unwrap_or_default(), tone)
+fn tone(weight: Weight) -> Tone {
+    match weight {
+        Weight::Usual | Weight::Notice => Tone::Plain,
+        Weight::Milestone => Tone::Bold,
+        Weight::Trouble | Weight::Alarm => Tone::Bad,
+    }
+}
+
+fn plain(text: String) -> Sentence {
+    Sentence::Shown(text, Tone::Plain)
+}
+
+fn bad(text: String) -> Sentence {
+    Sentence::Shown(text, Tone::Bad)
 }
 
 /// The event's name, and all its facts as `name=value`.

@@ -59,7 +59,7 @@ impl Wanted {
 
     fn is(&self, event: &JournalEvent) -> bool {
         match self {
-            Wanted::Last => !is_mere_record(event),
+            Wanted::Last => !event.traits().is_mere_record,
             Wanted::Level(None) => level(event).is_some(),
             Wanted::Level(wanted) => level(event) == *wanted,
             Wanted::Verdict => verdict(event).is_some(),
@@ -91,21 +91,6 @@ fn verdict(event: &JournalEvent) -> Option<&Marker> {
     }
 }
 
-/// Events that only keep a record, and decide nothing.
-fn is_mere_record(event: &JournalEvent) -> bool {
-    matches!(
-        event,
-        JournalEvent::SessionStart { .. }
-            | JournalEvent::SessionEnd(_)
-            | JournalEvent::IterationClosed(_)
-            | JournalEvent::Planned(_)
-            | JournalEvent::Spawned { .. }
-            | JournalEvent::Notified { .. }
-            | JournalEvent::Verified(_)
-            | JournalEvent::BreakerOpened(_)
-    )
-}
-
 /// Whether a verdict's marker says this: a status, what makes it continue, or `paused`.
 fn says(marker: &Marker, word: &str) -> bool {
     match marker {
@@ -123,14 +108,8 @@ fn beside(entries: &[JournalEntry], at: usize) -> Vec<JournalEntry> {
         return Vec::new();
     }
     let belongs = |entry: &&JournalEntry| {
-        matches!(
-            entry.event,
-            JournalEvent::BreakerOpened(_)
-                | JournalEvent::SetAside { .. }
-                | JournalEvent::Parked { .. }
-                | JournalEvent::TicksTakenBack(_)
-                | JournalEvent::Reviewed(_)
-        ) && entry.run_id == verdict.run_id
+        entry.event.traits().follows_verdict
+            && entry.run_id == verdict.run_id
             && entry.iteration == verdict.iteration
     };
     entries[at + 1..].iter().take(4).filter(belongs).cloned().collect()

@@ -70,35 +70,8 @@ fn of(entry: &RunLine<'_>) -> Vec<TroubleParts> {
         }
         JournalEvent::TelemetryLost { trouble, .. } => titled("Telemetry not delivered", words(trouble)),
         JournalEvent::SentBack(back) => vec![sent_back(entry, back)],
-        JournalEvent::WorkerBegan(_) | JournalEvent::WorkerEnded(_) | JournalEvent::Landed(_) => Vec::new(),
-        // Nothing went wrong.
-        JournalEvent::RunStarted(_)
-        | JournalEvent::Resumed(_)
-        | JournalEvent::Planned(_)
-        | JournalEvent::Spawned { .. }
-        | JournalEvent::Adopted { .. }
-        | JournalEvent::SessionStart { .. }
-        | JournalEvent::Warning(_)
-        | JournalEvent::Checkpoint(_)
-        | JournalEvent::Ended(_)
-        | JournalEvent::Packed(_)
-        | JournalEvent::NotPacked(_)
-        | JournalEvent::NoRoomForStep(_)
-        | JournalEvent::CutOffByClient { .. }
-        | JournalEvent::ProvisionalVerdict { .. }
-        | JournalEvent::Verified(_)
-        | JournalEvent::IterationClosed(_)
-        | JournalEvent::SessionEnd(_)
-        | JournalEvent::WipCommit(_)
-        | JournalEvent::Cancelled
-        | JournalEvent::Notified { .. }
-        | JournalEvent::PromptMended { .. }
-        | JournalEvent::TodoMended { .. }
-        | JournalEvent::StateMended { .. }
-        | JournalEvent::LinearDelivered(_)
-        | JournalEvent::LinearFailed { .. }
-        | JournalEvent::Note { .. }
-        | JournalEvent::Unknown(_) => Vec::new(),
+        // Nothing went wrong. A test holds this against the table of the events.
+        _ => Vec::new(),
     }
 }
 
@@ -183,4 +156,37 @@ fn failing(entry: &RunLine<'_>, reached: &VerdictReached) -> Vec<RedactedText> {
             words => entry.words(&format!("{} failed: {words}", outcome.command)),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_domain::RunId;
+    use plimsoll_domain::journal::JournalEntry;
+    use serde_json::json;
+
+    /// An event of this name that tells of a trouble, if it can.
+    fn worst(name: &str) -> JournalEntry {
+        let facts = match name {
+            "breaker_opened" => json!({"cause": "no_progress"}),
+            "verdict" | "provisional_verdict" => json!({"marker": "RALPH_CONTINUE|refused|1 open item"}),
+            "ticks_taken_back" => json!({"items": ["a"]}),
+            "reviewed" => json!({"items": ["a"], "trouble": "no answer"}),
+            _ => json!({"trouble": "it failed"}),
+        };
+        let mut line = json!({"at": "2026-01-06T22:00:00Z", "run_id": "r1", "event": name});
+        line.as_object_mut().unwrap().extend(facts.as_object().cloned().unwrap_or_default());
+        serde_json::from_value(line).unwrap()
+    }
+
+    #[test]
+    fn the_report_has_words_for_each_event_that_can_be_a_trouble_and_for_no_other() {
+        for name in JournalEvent::NAMES.iter().filter(|name| **name != "unknown") {
+            let entries = [worst(name)];
+            let event = &entries[0].event;
+            assert!(!matches!(event, JournalEvent::Unknown(_)), "{name}");
+            let is_listed = !troubles(&RunLine::of_run(&entries, &RunId::from("r1"))).is_empty();
+            assert_eq!(is_listed, event.traits().can_be_trouble, "{name}");
+        }
+    }
 }
