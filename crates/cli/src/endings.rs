@@ -3,6 +3,7 @@
 //! One file, so that a new ending has all its words in one place, and does not compile until they are written.
 
 use plimsoll_domain::breaker::BreakerCause;
+use plimsoll_domain::fatal::FatalKind;
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::{RunState, Status, Verdict};
 use plimsoll_terminal::allowed_tools::allowing;
@@ -152,28 +153,31 @@ fn fatal(state: &RunState) -> EndingWords {
     }
 }
 
-/// The message of a fatal error says what to fix.
+/// The kind of the fatal error says what to fix.
 fn repair(state: &RunState) -> Vec<PlainStep> {
-    let reason = match state.lifecycle.last_verdict() {
-        Some(Verdict::Stop { reason, .. }) => reason.to_lowercase(),
-        _ => String::new(),
+    let kind = match state.lifecycle.last_verdict() {
+        Some(Verdict::Stop { reason, .. }) => FatalKind::of(reason),
+        Some(Verdict::Pause { .. } | Verdict::Continue { .. }) | None => FatalKind::Other,
     };
-    let speaks_of = |words: &[&str]| words.iter().any(|word| reason.contains(word));
     let first = if state.outcomes.protected_needs_user {
         step("No session can restore the protected files that the message names: restore them.", "")
-    } else if speaks_of(&["hook", "guard"]) {
-        step("Our hooks did not run. Find out why:", "plimsoll doctor")
-    } else if speaks_of(&["billing", "credit", "balance"]) {
-        step("The account has no credit left: add credit in its billing settings.", "")
-    } else if speaks_of(&["log", "auth", "key", "401", "403", "credential", "token"]) {
-        step("The client could not log in. Start it, and log in again with /login:", "claude")
-    } else if speaks_of(&["model"]) {
-        step(
-            "The model is not available. Name another one after `--`:",
-            "plimsoll run --resume -- --model opus",
-        )
     } else {
-        step("No session can succeed until this is fixed. Find out what is wrong:", "plimsoll doctor")
+        match kind {
+            FatalKind::Hooks => step("Our hooks did not run. Find out why:", "plimsoll doctor"),
+            FatalKind::Billing => {
+                step("The account has no credit left: add credit in its billing settings.", "")
+            }
+            FatalKind::Credentials => {
+                step("The client could not log in. Start it, and log in again with /login:", "claude")
+            }
+            FatalKind::Model => step(
+                "The model is not available. Name another one after `--`:",
+                "plimsoll run --resume -- --model opus",
+            ),
+            FatalKind::Other => {
+                step("No session can succeed until this is fixed. Find out what is wrong:", "plimsoll doctor")
+            }
+        }
     };
     vec![first, step("Then continue:", RESUME)]
 }

@@ -1,6 +1,7 @@
 //! The gate's answer, and how a session ended.
 
 pub use crate::continue_kind::ContinueKind;
+use crate::fatal::Fatal;
 use crate::marker::Marker;
 use crate::status::Status;
 use crate::time::Timestamp;
@@ -103,7 +104,7 @@ pub enum Ending {
     /// `--max-turns` or `--max-budget-usd` of the client.
     ClientLimit(String),
     /// Credentials, billing or the model are wrong: no session can succeed.
-    Fatal(String),
+    Fatal(Fatal),
     /// A usage or rate limit.
     Limit(String),
     /// The service is overloaded or failing.
@@ -136,12 +137,12 @@ impl Ending {
         match self {
             Ending::WindowFull(words)
             | Ending::ClientLimit(words)
-            | Ending::Fatal(words)
             | Ending::Limit(words)
             | Ending::Overloaded(words)
             | Ending::Silent(words)
             | Ending::Crashed(words)
             | Ending::Failed(words) => Some(words),
+            Ending::Fatal(fatal) => Some(fatal.words()),
             Ending::Completed
             | Ending::HookStopped
             | Ending::OutOfTime

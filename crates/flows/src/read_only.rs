@@ -39,9 +39,8 @@ pub(crate) fn failure(ending: &Ending) -> String {
     match ending {
         Ending::Limit(words) => format!("a usage limit: {words}"),
         Ending::Overloaded(words) => format!("the service is not available: {words}"),
-        Ending::Fatal(words) | Ending::Failed(words) | Ending::Crashed(words) | Ending::Silent(words) => {
-            words.clone()
-        }
+        Ending::Fatal(fatal) => fatal.words().to_owned(),
+        Ending::Failed(words) | Ending::Crashed(words) | Ending::Silent(words) => words.clone(),
         Ending::WindowFull(_) => "its prompt and what it read fill the context window".to_owned(),
         Ending::ClientLimit(option) => format!("its limit was reached ({option})"),
         Ending::Completed => "its answer is empty".to_owned(),

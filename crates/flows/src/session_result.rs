@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use plimsoll_domain::cost::{Cost, CostBasis};
+use plimsoll_domain::fatal::{Fatal, FatalKind};
 use plimsoll_domain::limits::Quota;
 use plimsoll_domain::record::FailureEvidence;
 use plimsoll_domain::text::clip;
@@ -162,9 +163,9 @@ pub(crate) fn words_of(failure: &StopFailure) -> &str {
 pub(crate) fn ending_of(failure: &StopFailure) -> Ending {
     let words = words_of(failure).to_owned();
     match failure.error.as_deref().unwrap_or_default() {
-        "authentication_failed" => Ending::Fatal(format!("authentication failed: {words}")),
-        "billing_error" => Ending::Fatal(format!("billing: {words}")),
-        "model_not_found" => Ending::Fatal(format!("model not found: {words}")),
+        "authentication_failed" => Ending::Fatal(Fatal::new(FatalKind::Credentials, &words)),
+        "billing_error" => Ending::Fatal(Fatal::new(FatalKind::Billing, &words)),
+        "model_not_found" => Ending::Fatal(Fatal::new(FatalKind::Model, &words)),
         "rate_limit" => Ending::Limit(words),
         "server_error" => Ending::Overloaded(words),
         "invalid_request" if words.to_lowercase().contains("too long") => {

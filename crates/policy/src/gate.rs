@@ -182,7 +182,9 @@ pub fn verdict_of_its_ending(state: &RunState, evidence: &Evidence) -> Option<Ve
     let now = evidence.now.as_str();
     let pause = |kind, until, reason| Some(Verdict::Pause { kind, until, reason });
     match &evidence.ending {
-        Ending::Fatal(words) => Some(Verdict::Stop { status: Status::FatalError, reason: clip(words, 300) }),
+        Ending::Fatal(fatal) => {
+            Some(Verdict::Stop { status: Status::FatalError, reason: clip(fatal.words(), 300) })
+        }
         Ending::Limit(words) => {
             // A reset that has passed is nothing to wait for: without a moment the backoff of a pause counts.
             let until = evidence.resets_at.clone().filter(|reset| reset.as_str() > now);

@@ -1,6 +1,7 @@
 //! How a session ended, by `is_error` and `terminal_reason` of its result. The `subtype` and the exit status prove nothing: the
 //! client (2.1.329) writes `success` for an API error, and exits with 0 after SIGINT.
 
+use plimsoll_domain::fatal::{Fatal, FatalKind};
 use plimsoll_domain::{Ending, Exit};
 use plimsoll_protocol::result::RunResult;
 
@@ -43,10 +44,10 @@ fn error(result: &RunResult) -> Ending {
             None | Some(200) if crate::reset_clock::find(&words).is_some() => Ending::Limit(words),
             // Clients before 2.1.207 name neither a status nor a reason here.
             None if words.starts_with("Invalid API key") || words.contains("run /login") => {
-                Ending::Fatal(format!("authentication failed: {words}"))
+                Ending::Fatal(Fatal::new(FatalKind::Credentials, &words))
             }
             None if words.starts_with("Credit balance is too low") => {
-                Ending::Fatal(format!("billing: {words}"))
+                Ending::Fatal(Fatal::new(FatalKind::Billing, &words))
             }
             None if words.contains("context window limit") => {
                 Ending::WindowFull("window_exceeded".to_owned())
@@ -64,12 +65,12 @@ fn error(result: &RunResult) -> Ending {
 
 fn api_error(status: Option<u64>, words: String) -> Ending {
     match status {
-        Some(401 | 403) => Ending::Fatal(format!("authentication failed: {words}")),
-        Some(404) => Ending::Fatal(format!("model not found: {words}")),
+        Some(401 | 403) => Ending::Fatal(Fatal::new(FatalKind::Credentials, &words)),
+        Some(404) => Ending::Fatal(Fatal::new(FatalKind::Model, &words)),
         Some(400) if words.to_lowercase().contains("credit balance") => {
-            Ending::Fatal(format!("billing: {words}"))
+            Ending::Fatal(Fatal::new(FatalKind::Billing, &words))
         }
-        Some(402) => Ending::Fatal(format!("billing: {words}")),
+        Some(402) => Ending::Fatal(Fatal::new(FatalKind::Billing, &words)),
         Some(429) => Ending::Limit(words),
         Some(408 | 409 | 500..) => Ending::Overloaded(words),
         _ => Ending::Failed(words),

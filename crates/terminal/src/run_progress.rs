@@ -288,7 +288,7 @@ fn ending(ending: &Ending) -> String {
         Ending::HookStopped => "was ended by Plimsoll at its checkpoint".to_owned(),
         Ending::WindowFull(why) => format!("ended: the context window was full ({})", words(why)),
         Ending::ClientLimit(which) => format!("was ended by the client's {}", words(which)),
-        Ending::Fatal(why) => format!("failed: {}", words(why)),
+        Ending::Fatal(why) => format!("failed: {}", words(why.words())),
         Ending::Limit(why) => format!("met a usage limit: {}", words(why)),
         Ending::Overloaded(why) => format!("ended: the API failed ({})", words(why)),
         Ending::Silent(why) => format!("was ended by Plimsoll: {}", words(why)),

@@ -4,6 +4,7 @@ mod input;
 
 use crate::{foreign_state, hook_answer};
 use clap::Args;
+use plimsoll_domain::fatal::{Fatal, FatalKind};
 use plimsoll_domain::state::Phase;
 use plimsoll_domain::taken_back::TakenBack;
 use plimsoll_domain::text::one_line;
@@ -211,8 +212,9 @@ fn with_failure(mut record: SessionRecord) -> SessionRecord {
 
 fn by_record(project: &Project, state: &RunState, record: &SessionRecord) -> SessionResult {
     if state.iteration_record.phase == Phase::Planned {
-        let words = "our hooks did not run in this session: is PLIMSOLL_RUN_ID exported, and are the hooks installed (`plimsoll init`)?";
-        return SessionResult { ending: Ending::Fatal(words.to_owned()), ..SessionResult::default() };
+        let words = ": is PLIMSOLL_RUN_ID exported, and are the hooks installed (`plimsoll init`)?";
+        let ending = Ending::Fatal(Fatal::new(FatalKind::Hooks, words));
+        return SessionResult { ending, ..SessionResult::default() };
     }
     let session_id = state.session_id.clone().unwrap_or_default();
     complete_cost(project, &session_id, record, SessionResult::by_record(record))

@@ -108,7 +108,7 @@ impl Said {
         match result(input).or_else(|| result(last_line?)) {
             Some(result) => {
                 let ending = session_ending(Some(&result), Exit::default());
-                let fatal = if let Ending::Fatal(why) = ending { Some(why) } else { None };
+                let fatal = if let Ending::Fatal(why) = ending { Some(why.into()) } else { None };
                 Said { words: result.result, fatal }
             }
             None => Said { words: Some(String::from_utf8_lossy(input).into_owned()), fatal: None },

@@ -4,6 +4,7 @@ use super::{Progress, RunError, Runner};
 use crate::run::stream_reader::StreamReader;
 use crate::run::{backup, lifecycle};
 use crate::session_result::{SessionResult, ends_interrupted};
+use plimsoll_domain::fatal::{Fatal, FatalKind};
 use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::state::ApiTrouble;
 use plimsoll_domain::{Ending, Exit, RunState, SessionRecord, Status, Verdict};
@@ -212,9 +213,9 @@ impl Runner<'_> {
         let version = follower.version();
         self.note(state, JournalEvent::Unguarded { client_version: version.clone() })?;
         let words = format!(
-            "our hooks did not run in this session (client {version}), so nothing would guard it: check for `disableAllHooks` or `--bare`, for hook programs that cannot be started, or for a client too old for its settings"
+            " (client {version}), so nothing would guard it: check for `disableAllHooks` or `--bare`, for hook programs that cannot be started, or for a client too old for its settings"
         );
-        Ok(SessionResult { ending: Ending::Fatal(words), ..ended })
+        Ok(SessionResult { ending: Ending::Fatal(Fatal::new(FatalKind::Hooks, &words)), ..ended })
     }
 
     /// In a run's first session the next one would fare no better: a wrong option, a broken installation. Later
@@ -227,7 +228,7 @@ impl Runner<'_> {
             if complaint.is_empty() { "said nothing".to_owned() } else { format!("said: {complaint}") };
         let words = format!("ended with exit code {code} before its session began, and {said}");
         if state.iteration <= 1 {
-            Ending::Fatal(format!("the client {words}"))
+            Ending::Fatal(Fatal::from(format!("the client {words}")))
         } else {
             Ending::Crashed(words)
         }

@@ -145,7 +145,7 @@ fn the_order_is_cancelled_completed_fatal_limits_iterations_continue() {
     assert_eq!(marker(&mut cancelled, &evidence(PROMISE, DONE)), "RALPH_STOP|cancelled|");
     let last = || RunState { iteration: 50, ..state() };
     for (ending, beginning) in [
-        (Ending::Fatal("authentication failed".into()), "RALPH_STOP|fatal_error|authentication"),
+        (Ending::Fatal("authentication failed".to_owned().into()), "RALPH_STOP|fatal_error|authentication"),
         (Ending::Limit("429".into()), "RALPH_PAUSE|-|usage limit: 429"),
         (Ending::Overloaded("529".into()), "RALPH_PAUSE|-|overloaded: 529"),
         (Ending::Interrupted, "RALPH_PAUSE|-|interrupted"),
@@ -337,7 +337,7 @@ fn a_session_that_asks_is_neither_progress_nor_a_standstill_and_limits_hold() {
     assert!(marker(&mut next, &idle).starts_with("RALPH_STOP|circuit_breaker|no_progress: 3 sessions"));
     let mut last = RunState { iteration: 50, ..before() };
     assert!(marker(&mut last, &with(seen(&[]))).starts_with("RALPH_STOP|max_iterations|"));
-    let fatal = Evidence { ending: Ending::Fatal("login".into()), ..with(None) };
+    let fatal = Evidence { ending: Ending::Fatal("login".to_owned().into()), ..with(None) };
     assert!(marker(&mut before(), &fatal).starts_with("RALPH_STOP|fatal_error|"));
 }
 
