@@ -126,7 +126,53 @@ pub enum Ending {
     Unknown,
 }
 
+/// What an ending says of a session's course.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Course {
+    /// It came to its own end, as far as is known.
+    Orderly,
+    /// It was stopped from outside, which says nothing about its work: a limit, the service, the user, the deadline.
+    Stopped,
+    /// It broke off in the middle of its work.
+    Broken,
+}
+
+/// What is true of every ending of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndingTraits {
+    /// The session's course.
+    pub course: Course,
+    /// How it ended, in a clause without a detail.
+    pub how: &'static str,
+}
+
 impl Ending {
+    /// What is true of every ending of this kind.
+    pub fn traits(&self) -> EndingTraits {
+        let of = |course, how| EndingTraits { course, how };
+        match self {
+            Ending::Completed => of(Course::Orderly, "the model ended its turn"),
+            Ending::HookStopped => of(Course::Orderly, "Plimsoll ended it at a checkpoint"),
+            Ending::WindowFull(_) => of(Course::Broken, "the window was full"),
+            Ending::ClientLimit(_) => of(Course::Broken, "the client's own limit ended it"),
+            Ending::Fatal(_) => of(Course::Broken, "no session can succeed until this is fixed"),
+            Ending::Limit(_) => of(Course::Stopped, "a usage or rate limit ended it"),
+            Ending::Overloaded(_) => of(Course::Stopped, "the service was overloaded or out of reach"),
+            Ending::Silent(_) => of(Course::Broken, "it was silent for too long, and was ended"),
+            Ending::OutOfTime => of(Course::Stopped, "it was ended at the deadline"),
+            Ending::Interrupted => of(Course::Stopped, "you interrupted it"),
+            Ending::Cancelled => of(Course::Stopped, "`plimsoll stop` ended it"),
+            Ending::Crashed(_) => of(Course::Broken, "it broke off without a result"),
+            Ending::Failed(_) => of(Course::Broken, "it ended with an error"),
+            Ending::Unknown => of(Course::Orderly, "how it ended is not known"),
+        }
+    }
+
+    /// True if the session broke off in the middle of its work: the user should know of it.
+    pub fn is_broken(&self) -> bool {
+        self.traits().course == Course::Broken
+    }
+
     /// As written in the journal.
     pub fn word(&self) -> &'static str {
         self.into()
@@ -152,24 +198,11 @@ impl Ending {
         }
     }
 
-    /// The words of an ending that is a failure.
+    /// The words of an ending that counts as a failure: of a session that broke off, unless no other could fare better, because
+    /// that ends the run at once.
     pub fn failure(&self) -> Option<&str> {
-        match self {
-            Ending::WindowFull(words)
-            | Ending::ClientLimit(words)
-            | Ending::Silent(words)
-            | Ending::Crashed(words)
-            | Ending::Failed(words) => Some(words),
-            Ending::Completed
-            | Ending::HookStopped
-            | Ending::Fatal(_)
-            | Ending::Limit(_)
-            | Ending::Overloaded(_)
-            | Ending::OutOfTime
-            | Ending::Interrupted
-            | Ending::Cancelled
-            | Ending::Unknown => None,
-        }
+        let counts = self.is_broken() && !matches!(self, Ending::Fatal(_));
+        self.detail().filter(|_| counts)
     }
 }
 
@@ -180,4 +213,29 @@ pub struct Exit {
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_breaks_off_counts_as_a_failure_unless_it_ends_the_run() {
+        let words = || "words".to_owned();
+        let broken = [
+            (Ending::WindowFull(words()), true),
+            (Ending::ClientLimit(words()), true),
+            (Ending::Silent(words()), true),
+            (Ending::Crashed(words()), true),
+            (Ending::Failed(words()), true),
+            (Ending::Fatal(words().into()), false),
+        ];
+        for (ending, counts) in broken {
+            assert!(ending.is_broken(), "{ending:?}");
+            assert_eq!(ending.failure().is_some(), counts, "{ending:?}");
+        }
+        for ending in [Ending::Completed, Ending::Limit(words()), Ending::OutOfTime, Ending::Unknown] {
+            assert!(!ending.is_broken() && ending.failure().is_none(), "{ending:?}");
+        }
+    }
 }

@@ -14,7 +14,7 @@ use plimsoll_domain::journal::{
     WorkerEnded,
 };
 use plimsoll_domain::review::Reviewed;
-use plimsoll_domain::{Ending, RunId, Status, Timestamp};
+use plimsoll_domain::{RunId, Status, Timestamp};
 use plimsoll_policy::telemetry::trace::{self, Trace};
 use plimsoll_store::clock;
 use std::collections::BTreeMap;
@@ -200,7 +200,7 @@ impl Spans {
         let open = &mut iteration.open;
         if let Some(ending) = &ended.ending {
             open.attributes.text("plimsoll.ending", ending.word());
-            if is_failure(ending) {
+            if ending.is_broken() {
                 open.fail(&format!("{}: {}", ending.word(), ending.detail().unwrap_or_default()));
             }
         }
@@ -409,23 +409,6 @@ fn about_session(open: &mut Open, entry: &StreamEntry) {
     open.attributes.maybe("session.id", entry.session_id.as_deref());
     if let Some(iteration) = entry.iteration {
         open.attributes.count("plimsoll.iteration", iteration);
-    }
-}
-
-/// What the user would call an error: limits, ends by a hook and interrupts are none.
-fn is_failure(ending: &Ending) -> bool {
-    match ending {
-        Ending::Fatal(_) | Ending::Silent(_) | Ending::Crashed(_) | Ending::Failed(_) => true,
-        Ending::Completed
-        | Ending::HookStopped
-        | Ending::WindowFull(_)
-        | Ending::ClientLimit(_)
-        | Ending::Limit(_)
-        | Ending::Overloaded(_)
-        | Ending::OutOfTime
-        | Ending::Interrupted
-        | Ending::Cancelled
-        | Ending::Unknown => false,
     }
 }
 

@@ -227,22 +227,7 @@ fn decided(marker: &Marker) -> String {
 }
 
 fn ended(ending: &Ending) -> String {
-    let how = match ending {
-        Ending::Completed => "the model ended its turn",
-        Ending::HookStopped => "Plimsoll ended it at a checkpoint",
-        Ending::WindowFull(_) => "the window was full",
-        Ending::ClientLimit(_) => "the client's own limit ended it",
-        Ending::Fatal(_) => "no session can succeed until this is fixed",
-        Ending::Limit(_) => "a usage or rate limit ended it",
-        Ending::Overloaded(_) => "the service was overloaded or out of reach",
-        Ending::Silent(_) => "it was silent for too long, and was ended",
-        Ending::OutOfTime => "it was ended at the deadline",
-        Ending::Interrupted => "you interrupted it",
-        Ending::Cancelled => "`plimsoll stop` ended it",
-        Ending::Crashed(_) => "it broke off without a result",
-        Ending::Failed(_) => "it ended with an error",
-        Ending::Unknown => "how it ended is not known",
-    };
+    let how = ending.traits().how;
     let detail = ending.detail().and_then(said).map(|detail| format!(" ({detail})")).unwrap_or_default();
     format!("The session: {how}{detail}.")
 }

@@ -3,6 +3,7 @@
 use plimsoll_domain::resume::NOT_BEGUN;
 use plimsoll_domain::state::{Cause, Checkpoint, ItemWork, item_in_hand};
 use plimsoll_domain::text::{clip, one_line};
+use plimsoll_domain::verdict::Course;
 use plimsoll_domain::{Ending, RunState, TodoList};
 
 /// The checkpoint that the next session resumes, if there is one. One that was asked for, or written before a
@@ -97,9 +98,9 @@ pub fn last_action(state: &RunState, ending: &Ending) -> String {
         (true, Some(item)) => format!("worked on {}, which is still open", quoted(item)),
         (true, None) => "ticked no item".to_owned(),
     };
-    let how = match ending {
-        Ending::Completed | Ending::HookStopped | Ending::Unknown => String::new(),
-        other => format!(" (it ended early: {})", other.word().replace('_', " ")),
+    let how = match ending.traits().course {
+        Course::Orderly => String::new(),
+        Course::Stopped | Course::Broken => format!(" (it ended early: {})", ending.word().replace('_', " ")),
     };
     format!("iteration {} {what}{how}", state.iteration)
 }

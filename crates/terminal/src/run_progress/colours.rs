@@ -3,6 +3,7 @@
 
 use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::level::Level;
+use plimsoll_domain::verdict::Course;
 use plimsoll_domain::{Ending, Status, Verdict};
 use plimsoll_flows::run::Progress;
 use plimsoll_policy::completion::VerifyOutcome;
@@ -50,19 +51,12 @@ pub(super) fn of_level(level: Level) -> Option<&'static str> {
 }
 
 fn of_ending(ending: &Ending) -> Option<&'static str> {
-    match ending {
-        Ending::Completed | Ending::HookStopped | Ending::Unknown => None,
-        Ending::Limit(_)
-        | Ending::Overloaded(_)
-        | Ending::ClientLimit(_)
-        | Ending::OutOfTime
-        | Ending::Interrupted
-        | Ending::Cancelled => Some(CAREFUL),
-        Ending::WindowFull(_)
-        | Ending::Fatal(_)
-        | Ending::Silent(_)
-        | Ending::Crashed(_)
-        | Ending::Failed(_) => Some(BAD),
+    match ending.traits().course {
+        Course::Orderly => None,
+        Course::Stopped => Some(CAREFUL),
+        // The user has set that limit.
+        Course::Broken if matches!(ending, Ending::ClientLimit(_)) => Some(CAREFUL),
+        Course::Broken => Some(BAD),
     }
 }
 

@@ -61,22 +61,12 @@ fn ticked(reached: &VerdictReached) -> String {
 /// How the session ended, unless that is as it should be or is itself the verdict's reason.
 fn ending(reached: &VerdictReached) -> String {
     let Some(ending) = &reached.ending else { return String::new() };
-    let detail = ending.detail().filter(|detail| !detail.is_empty());
-    let detail = detail.map(|detail| format!(" ({})", clip(&brief(detail), 100))).unwrap_or_default();
-    match ending {
-        Ending::Completed
-        | Ending::HookStopped
-        | Ending::Unknown
-        | Ending::Fatal(_)
-        | Ending::Limit(_)
-        | Ending::Overloaded(_)
-        | Ending::Interrupted
-        | Ending::Cancelled
-        | Ending::OutOfTime => String::new(),
-        Ending::Silent(_) => format!("Plimsoll ended the session{detail}; "),
-        Ending::WindowFull(_) | Ending::ClientLimit(_) | Ending::Crashed(_) | Ending::Failed(_) => {
-            format!("the session ended as {}{detail}; ", ending.word())
-        }
+    let Some(detail) = ending.failure() else { return String::new() };
+    let detail = if detail.is_empty() { String::new() } else { format!(" ({})", clip(&brief(detail), 100)) };
+    if matches!(ending, Ending::Silent(_)) {
+        format!("Plimsoll ended the session{detail}; ")
+    } else {
+        format!("the session ended as {}{detail}; ", ending.word())
     }
 }
 

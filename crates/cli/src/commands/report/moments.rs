@@ -2,7 +2,6 @@
 
 use super::contents::{Levels, Mark, Moment, RunSession};
 use super::entry::{FACT, RunLine};
-use super::troubles::is_broken;
 use crate::render::redact::RedactedText;
 use plimsoll_domain::Marker;
 use plimsoll_domain::journal::{CheckpointWritten, JournalEvent};
@@ -52,7 +51,7 @@ pub(super) fn end(session: &RunSession) -> Option<Moment> {
     let words = format!("session {} ended ({})", session.iteration, ending.word().replace('_', " "));
     Some(Moment {
         at: session.ended.or(session.judged)?,
-        what: if is_broken(ending) { Mark::BadEnd } else { Mark::End },
+        what: if ending.is_broken() { Mark::BadEnd } else { Mark::End },
         percent: None,
         words: RedactedText::line(&words, FACT),
     })

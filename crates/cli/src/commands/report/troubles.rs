@@ -3,12 +3,12 @@
 use super::contents::Trouble;
 use super::entry::RunLine;
 use crate::render::redact::RedactedText;
+use plimsoll_domain::Marker;
 use plimsoll_domain::journal::{
     BreakerOpened, JournalEvent, SentBack, TicksTakenBack, VerdictReached, WipCommit,
 };
 use plimsoll_domain::review::Reviewed;
 use plimsoll_domain::verdict::ContinueKind;
-use plimsoll_domain::{Ending, Marker};
 
 /// The troubles, in the order in which each came first.
 pub(super) fn troubles(entries: &[RunLine<'_>]) -> Vec<Trouble> {
@@ -30,26 +30,6 @@ pub(super) fn troubles(entries: &[RunLine<'_>]) -> Vec<Trouble> {
 }
 
 type TroubleParts = (&'static str, RedactedText, Vec<RedactedText>);
-
-/// Endings of sessions that the user should know of.
-pub(super) fn is_broken(ending: &Ending) -> bool {
-    match ending {
-        Ending::WindowFull(_)
-        | Ending::ClientLimit(_)
-        | Ending::Silent(_)
-        | Ending::Crashed(_)
-        | Ending::Failed(_)
-        | Ending::Fatal(_) => true,
-        Ending::Completed
-        | Ending::HookStopped
-        | Ending::Limit(_)
-        | Ending::Overloaded(_)
-        | Ending::OutOfTime
-        | Ending::Interrupted
-        | Ending::Cancelled
-        | Ending::Unknown => false,
-    }
-}
 
 fn of(entry: &RunLine<'_>) -> Vec<TroubleParts> {
     let words = |text: &str| words_or_unknown(entry, text);
@@ -137,7 +117,7 @@ fn verdict(entry: &RunLine<'_>, reached: &VerdictReached) -> Vec<TroubleParts> {
     if let Marker::Continue { kind: ContinueKind::Refused, reason } = &reached.marker {
         troubles.push(("Promise refused", entry.words(reason), failing(entry, reached)));
     }
-    if let Some(ending) = reached.ending.as_ref().filter(|ending| is_broken(ending)) {
+    if let Some(ending) = reached.ending.as_ref().filter(|ending| ending.is_broken()) {
         let detail = ending.detail().filter(|detail| !detail.is_empty()).unwrap_or("no more is known");
         let words = format!("{}: {detail}", ending.word().replace('_', " "));
         troubles.push(("Session broke off", entry.words(&words), Vec::new()));

@@ -3,8 +3,8 @@
 use super::{dollars, section, time};
 use crate::commands::report::contents::{Report, RunSession};
 use maud::{Markup, html};
-use plimsoll_domain::Ending;
 use plimsoll_domain::text::{counted, tokens};
+use plimsoll_domain::verdict::Course;
 use plimsoll_terminal::duration::for_people;
 
 /// More than this are folded.
@@ -75,23 +75,10 @@ fn about(session: &RunSession) -> Markup {
 }
 
 fn tone(session: &RunSession) -> &'static str {
-    match &session.ending {
-        None | Some(Ending::Completed | Ending::HookStopped | Ending::Unknown) => "plain",
-        Some(
-            Ending::Limit(_)
-            | Ending::Overloaded(_)
-            | Ending::Interrupted
-            | Ending::Cancelled
-            | Ending::OutOfTime,
-        ) => "wait",
-        Some(
-            Ending::WindowFull(_)
-            | Ending::ClientLimit(_)
-            | Ending::Fatal(_)
-            | Ending::Silent(_)
-            | Ending::Crashed(_)
-            | Ending::Failed(_),
-        ) => "bad",
+    match session.ending.as_ref().map(|ending| ending.traits().course) {
+        None | Some(Course::Orderly) => "plain",
+        Some(Course::Stopped) => "wait",
+        Some(Course::Broken) => "bad",
     }
 }
 
