@@ -7,6 +7,7 @@ pub(crate) mod work;
 use crate::context::facts;
 use crate::context::facts::Asked;
 use crate::run::linear_notes;
+use crate::run_context::RunContext;
 use plimsoll_domain::handoff::{Handoff, HandoffSummary, Notes, RunFacts, VerifyFact};
 use plimsoll_domain::journal::{CheckpointWritten, JournalEntry, JournalEvent};
 use plimsoll_domain::level::Level;
@@ -309,7 +310,8 @@ fn renew_handoff(
 fn commit(request: &Request<'_>, handoff: &Handoff, file: &str, notes: &Notes) -> Result<(), StoreError> {
     let Some(run) = request.run else { return Ok(()) };
     if let Some(state) = commit_state(request, run, handoff, file, notes)? {
-        linear_notes::note_checkpoint(request.project, request.settings, &state);
+        let Request { project, settings, .. } = *request;
+        linear_notes::note_checkpoint(&RunContext { project, settings, run_id: &run.run_id }, &state);
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! One call of a hook: its session and project, and whether the session belongs to a run.
 
+use crate::run_context::RunContext;
 use plimsoll_domain::{RunState, SessionId, SessionRecord, Settings};
 use plimsoll_protocol::event::Event;
 use plimsoll_protocol::{Hook, Malformed};
@@ -126,6 +127,11 @@ impl HookInvocation {
             return None;
         }
         self.project.outside()
+    }
+
+    /// The context of a run to which the session belongs.
+    pub(crate) fn run_context<'a>(&'a self, run: &'a RunState) -> RunContext<'a> {
+        RunContext { project: &self.project, settings: &self.settings, run_id: &run.run_id }
     }
 
     /// The event.

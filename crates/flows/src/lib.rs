@@ -29,6 +29,7 @@ pub mod optional_program;
 mod our_files;
 mod read_only;
 pub mod run;
+pub mod run_context;
 pub mod run_figures;
 pub mod session_result;
 pub mod telemetry;

@@ -46,22 +46,21 @@ use crate::context::session_usage::complete_cost;
 use crate::hook_invocation::RUN_VARIABLE;
 use crate::install::plugin;
 use crate::run::lifecycle::StartError;
+use crate::run_context::RunContext;
 use crate::session_result::SessionResult;
 use apply_verdict::INTERRUPTED;
 use baseline::Known;
 use finish::{Finished, not_run_words};
-use plimsoll_domain::journal::{JournalEntry, JournalEvent, VerdictReached};
+use plimsoll_domain::journal::{JournalEvent, VerdictReached};
 use plimsoll_domain::state::Phase;
 use plimsoll_domain::status::Status;
 use plimsoll_domain::verdict::PauseKind;
-use plimsoll_domain::{Ending, RunId, RunState, SessionId, Settings, Verdict};
+use plimsoll_domain::{Ending, RunState, SessionId, Verdict};
 use plimsoll_launcher::client::{self, Client, Launch};
 use plimsoll_launcher::process;
 use plimsoll_policy::models;
 use plimsoll_protocol::settings::{HookSupport, Parts};
-use plimsoll_store::{
-    Durability, Project, StoreError, clock, disk, environment, journal, outbox, sessions, state_file,
-};
+use plimsoll_store::{Durability, Project, StoreError, clock, disk, environment, outbox, sessions};
 use retry::Faults;
 use review::Reviewer;
 use std::collections::BTreeSet;
@@ -116,13 +115,13 @@ pub enum RunError {
 
 /// Runs a run to its end (or its pause); answers with the exit code.
 pub fn run(
-    project: &Project,
-    settings: &Settings,
+    context: RunContext<'_>,
     options: &Options,
     ready: Preflight,
     run: &RunState,
     watcher: &mut dyn RunObserver,
 ) -> Result<u8, RunError> {
+    let project = context.project;
     let Preflight { hooks, memory_arguments, client_arguments, model, era, hook_parts, version, _only } =
         ready;
     let claude = project.root().join(".claude");
@@ -134,13 +133,10 @@ pub fn run(
     if let Some(plan) = &run.options.todo_file {
         disk::sweep_drafts_of(&project.root().join(plan));
     }
-    let run_id = run.run_id.clone();
     let watchdog = Watchdog::start(last_resort(run, watcher.interrupts().clone()));
     let mut runner = Runner {
-        project,
-        settings,
+        context,
         options,
-        run_id,
         hooks,
         memory_arguments,
         client_arguments,
@@ -197,10 +193,8 @@ enum Learned {
 }
 
 struct Runner<'a> {
-    project: &'a Project,
-    settings: &'a Settings,
+    context: RunContext<'a>,
     options: &'a Options,
-    run_id: RunId,
     hooks: String,
     memory_arguments: Vec<String>,
     client_arguments: Vec<String>,
@@ -223,9 +217,9 @@ impl Runner<'_> {
     /// One round, from the run's status in the state: what was begun is finished first. None means
     /// another round.
     fn go_on(&mut self) -> Result<Option<u8>, RunError> {
-        let gone = || StartError::NoRun(self.project.root().display().to_string());
+        let gone = || StartError::NoRun(self.context.project.root().display().to_string());
         // Read anew each round: hooks and `plimsoll stop` write it, too.
-        let state = state_file::load(self.project, Some(&self.run_id))?.ok_or_else(gone)?;
+        let state = self.context.load_state()?.ok_or_else(gone)?;
         self.last = state.clone();
         self.leave_pause(&state)?;
         // Also those that a killed process did not come to tell.
@@ -246,7 +240,7 @@ impl Runner<'_> {
     fn leave_pause(&self, run: &RunState) -> Result<(), StoreError> {
         let waits_on = run.iteration_record.phase == Phase::Judged && pause_that_lasts(run).is_some();
         if run.lifecycle.status() == Status::Paused && !waits_on {
-            state_file::update(self.project, Some(&self.run_id), Durability::Lazy, |state| {
+            self.context.update_lazily(|state| {
                 state.lifecycle.go_on();
             })?;
         }
@@ -265,7 +259,7 @@ impl Runner<'_> {
         }
         if let Some(orphan) = lifecycle::orphan(run) {
             self.watchdog.watch(orphan, lifecycle::settings_of(run));
-            self.note(run, JournalEvent::Adopted { pid: orphan.pid })?;
+            self.context.note(run, JournalEvent::Adopted { pid: orphan.pid })?;
             self.watcher.tell(&Progress::Note(format!(
                 "adopted the client of iteration {} (pid {})",
                 run.iteration, orphan.pid
@@ -286,15 +280,15 @@ impl Runner<'_> {
 
     /// What all runs may spend on a day is spent before this one begins a session: it waits as after one.
     fn wait_for_next_day(&mut self, run: &RunState) -> Result<Option<Verdict>, RunError> {
-        let Some(paused) = day::is_spent(self.project, run) else { return Ok(None) };
-        let state = state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
+        let Some(paused) = day::is_spent(self.context.project, run) else { return Ok(None) };
+        let state = self.context.update(|state| {
             if !state.lifecycle.is_over() {
                 state.lifecycle.take(&paused);
             }
             state.clone()
         })?;
         if let Some(state) = state.filter(|state| !state.lifecycle.is_over()) {
-            self.note(&state, JournalEvent::Verdict(Box::new(VerdictReached::of(&paused))))?;
+            self.context.note(&state, JournalEvent::Verdict(Box::new(VerdictReached::of(&paused))))?;
             self.watcher.tell(&Progress::Judged { state: &state, verdict: &paused });
         }
         Ok(Some(paused))
@@ -303,7 +297,8 @@ impl Runner<'_> {
     fn iterate(&mut self) -> Result<Verdict, RunError> {
         // Chosen here and planned before the client starts, so that a client without a noted pid can still be found.
         let session_id = uuid::Uuid::new_v4().to_string();
-        let state = lifecycle::plan(self.project, &self.run_id, Some(SessionId::from(session_id)))?;
+        let state =
+            lifecycle::plan(self.context.project, self.context.run_id, Some(SessionId::from(session_id)))?;
         if state.lifecycle.is_over() {
             return Ok(self.over_before_it_began(&state));
         }
@@ -317,16 +312,16 @@ impl Runner<'_> {
     /// Runs commands of which it is not known whether they pass before the next session.
     fn learn_what_passes(&mut self) -> Result<Learned, RunError> {
         if !self.last.lifecycle.is_over() {
-            self.last.outcomes.changed_protected = protect::check_before_session(self.project, &self.last)?;
+            self.last.outcomes.changed_protected = protect::check_before_session(&self.context, &self.last)?;
         }
-        let commands = baseline::unknown(self.project, &self.last);
+        let commands = baseline::unknown(self.context.project, &self.last);
         if commands.is_empty() {
             return Ok(Learned::GoOn);
         }
         self.watcher.tell(&Progress::Note(baseline::words(&self.last, &commands)));
         // No session is at work: the first Ctrl-C is enough.
-        let known = baseline::learn(self.project, self.settings, &self.last, &commands, &|| {
-            self.watcher.interrupts().count() > 0 || self.is_cancelled()
+        let known = baseline::learn(&self.context, &self.last, &commands, &|| {
+            self.watcher.interrupts().count() > 0 || self.context.is_cancelled()
         })?;
         match known {
             Known::Paused(paused) => Ok(Learned::Paused(paused)),
@@ -355,7 +350,7 @@ impl Runner<'_> {
     /// The model for the item of this iteration. One that does not count is told once.
     fn choose_model(&mut self, state: &RunState) -> Option<String> {
         let item = state.iteration_record.item.as_deref().unwrap_or_default();
-        let chosen = models::choose(item, &self.settings.models, self.model.as_deref());
+        let chosen = models::choose(item, &self.context.settings.models, self.model.as_deref());
         if let Some(ignored) = chosen.ignored
             && self.ignored_models.insert(ignored.to_owned())
         {
@@ -366,9 +361,13 @@ impl Runner<'_> {
 
     fn spawn(&mut self, state: &RunState, model: Option<String>) -> Result<Client, RunError> {
         let prompt = self.output(state, "prompt.md");
-        disk::replace(&prompt, &disk::read(&self.project.prompt())?.unwrap_or_default(), Durability::Lazy)?;
+        disk::replace(
+            &prompt,
+            &disk::read(&self.context.project.prompt())?.unwrap_or_default(),
+            Durability::Lazy,
+        )?;
         // Only for order's sake: it must not end the run.
-        let _ = prompt::put_back(self.project, state);
+        let _ = prompt::put_back(self.context.project, state);
         let session_id = state.session_id.clone().unwrap_or_default();
         let ours = [
             "-p",
@@ -384,7 +383,7 @@ impl Runner<'_> {
             .map(str::to_owned)
             .into_iter()
             .chain(self.memory_arguments.clone())
-            .chain(budget_left(self.project, state, self.era, &self.client_arguments))
+            .chain(budget_left(&self.context, state, self.era, &self.client_arguments))
             .chain(model.iter().flat_map(|model| [models::OPTION.to_owned(), model.clone()]))
             .chain(self.client_arguments.clone())
             .collect();
@@ -393,7 +392,7 @@ impl Runner<'_> {
         let client = client::start(Launch {
             program: &self.options.client,
             arguments: &arguments,
-            folder: self.project.root(),
+            folder: self.context.project.root(),
             environment: &self.environment(state, &session_id),
             without: &[],
             stdin: disk::open(&prompt)?,
@@ -407,14 +406,15 @@ impl Runner<'_> {
             self.watchdog.watch(identity, lifecycle::settings_of(state));
             self.record_process(identity)?;
         }
-        self.note(state, JournalEvent::Spawned { pid: identity.map(|identity| identity.pid), model })?;
+        self.context
+            .note(state, JournalEvent::Spawned { pid: identity.map(|identity| identity.pid), model })?;
         Ok(client)
     }
 
     /// What the client finds in its environment; how deep frames may lie, unless the user has said it.
     fn environment(&self, state: &RunState, session_id: &SessionId) -> Vec<(String, String)> {
         let given = plugin::given(session_id, self.hook_parts);
-        let mut variables = vec![(RUN_VARIABLE.to_owned(), self.run_id.to_string()), given];
+        let mut variables = vec![(RUN_VARIABLE.to_owned(), self.context.run_id.to_string()), given];
         variables.extend(labels::of_session(state, session_id, self.options.has_spans));
         let (name, value) = plimsoll_protocol::settings::memory_variable();
         if self.options.memory && environment::variable(&name).is_none() {
@@ -424,7 +424,7 @@ impl Runner<'_> {
     }
 
     fn record_process(&self, identity: process::Identity) -> Result<(), StoreError> {
-        state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
+        self.context.update(|state| {
             let record = &mut state.iteration_record;
             if matches!(record.phase, Phase::Planned | Phase::Spawned) {
                 record.phase = Phase::Spawned;
@@ -432,8 +432,8 @@ impl Runner<'_> {
             record.pid = Some(identity.pid);
             record.process_started = Some(identity.started);
             record.started_at.get_or_insert(clock::stamp(clock::now()));
-        })
-        .map(|_| ())
+        })?;
+        Ok(())
     }
 
     fn finish(&mut self, state: &RunState, ended: &SessionResult) -> Result<Verdict, RunError> {
@@ -447,14 +447,14 @@ impl Runner<'_> {
         // A hook may have ended it, on its way or at once: it was ended all the same.
         let cancelled = SessionResult { ending: Ending::Cancelled, ..ended.clone() };
         let was_cancelled =
-            matches!(ended.ending, Ending::HookStopped | Ending::Crashed(_)) && self.is_cancelled();
+            matches!(ended.ending, Ending::HookStopped | Ending::Crashed(_)) && self.context.is_cancelled();
         let ended = if was_cancelled { &cancelled } else { ended };
-        let open = facts::todo(self.project, state).map(|todo| todo.open());
+        let open = facts::todo(self.context.project, state).map(|todo| todo.open());
         let item = state.iteration_record.item.as_deref().zip(open.as_ref());
         let item = item.map(|(item, open)| (item, open.iter().any(|text| text == item)));
         self.watcher.tell(&Progress::Ended { iteration: state.iteration, ended, item });
         let finished = self.judge(ended)?;
-        let gone = || StartError::NoRun(self.project.root().display().to_string());
+        let gone = || StartError::NoRun(self.context.project.root().display().to_string());
         let Finished { verdict, verify, review, taken_back, not_run } = finished.ok_or_else(gone)?;
         self.note_left_behind(state);
         if !verify.is_empty() {
@@ -469,7 +469,7 @@ impl Runner<'_> {
         if let Some(taken) = &taken_back {
             self.watcher.tell(&Progress::TakenBack { taken });
         }
-        let now = state_file::load(self.project, Some(&self.run_id))?;
+        let now = self.context.load_state()?;
         self.watcher.tell(&Progress::Judged { state: now.as_ref().unwrap_or(state), verdict: &verdict });
         Ok(verdict)
     }
@@ -477,24 +477,24 @@ impl Runner<'_> {
     /// Completes the cost of a session that ended without a report.
     fn with_cost(&self, state: &RunState, ended: &SessionResult) -> SessionResult {
         let session_id = state.session_id.clone().unwrap_or_default();
-        let record = sessions::load(self.project, &session_id);
-        complete_cost(self.project, &session_id, &record, ended.clone())
+        let record = sessions::load(self.context.project, &session_id);
+        complete_cost(self.context.project, &session_id, &record, ended.clone())
     }
 
     fn judge(&mut self, ended: &SessionResult) -> Result<Option<Finished>, StoreError> {
-        let (project, run_id, interrupts) = (self.project, &self.run_id, self.watcher.interrupts().clone());
-        let give_up = || interrupts.count() >= 2 || is_cancelled(project, run_id);
+        let (context, interrupts) = (self.context, self.watcher.interrupts().clone());
+        let give_up = || interrupts.count() >= 2 || context.is_cancelled();
         let mut reviewer = Reviewer {
             client: &self.options.client,
             client_arguments: &self.options.client_arguments,
             model: self.model.as_deref(),
             version: &self.version,
             era: self.era,
-            linger: Duration::from_secs(self.settings.end_wait_seconds),
+            linger: Duration::from_secs(self.context.settings.end_wait_seconds),
             watchdog: &self.watchdog,
             observer: &mut *self.watcher,
         };
-        finish::finish_unless(project, self.settings, run_id, ended, &give_up, Some(&mut reviewer))
+        finish::finish_unless(&context, ended, &give_up, Some(&mut reviewer))
     }
 
     /// What a session has started and left at work: a server, or a long job whose result the next one wants. It is not
@@ -510,27 +510,19 @@ impl Runner<'_> {
         };
         let left: Vec<String> = process::left_behind([&run, &session]).into_iter().map(name).collect();
         if !left.is_empty() {
-            let _ = self.note(state, JournalEvent::LeftBehind { processes: left });
+            let _ = self.context.note(state, JournalEvent::LeftBehind { processes: left });
         }
     }
 
     fn over(&mut self, code: u8) -> u8 {
-        let state = state_file::load(self.project, Some(&self.run_id)).ok().flatten();
+        let state = self.context.load_state().ok().flatten();
         self.watcher.tell(&Progress::Over { state: state.as_ref(), code });
         code
     }
 
-    fn is_cancelled(&self) -> bool {
-        is_cancelled(self.project, &self.run_id)
-    }
-
     /// Where a session's output is: a limit may bring several sessions under one number.
     fn output(&self, state: &RunState, kind: &str) -> PathBuf {
-        session_output(self.project, state, kind)
-    }
-
-    fn note(&self, state: &RunState, event: JournalEvent) -> Result<(), StoreError> {
-        journal::note(self.project, JournalEntry::of_run_session(state, event))
+        session_output(self.context.project, state, kind)
     }
 }
 
@@ -540,18 +532,18 @@ fn session_output(project: &Project, state: &RunState, kind: &str) -> PathBuf {
     project.run_folder(&state.run_id).join(format!("iteration-{:04}-{session}.{kind}", state.iteration))
 }
 
-fn is_cancelled(project: &Project, run_id: &RunId) -> bool {
-    let state = state_file::load(project, Some(run_id)).ok().flatten();
-    state.is_some_and(|state| state.lifecycle.status() == Status::Cancelled)
-}
-
 /// The client itself stops a session that would spend more than is left; clients that are too old for it
 /// are stopped between sessions.
-fn budget_left(project: &Project, state: &RunState, era: HookSupport, arguments: &[String]) -> Vec<String> {
+fn budget_left(
+    context: &RunContext<'_>,
+    state: &RunState,
+    era: HookSupport,
+    arguments: &[String],
+) -> Vec<String> {
     const FLAG: &str = "--max-budget-usd";
     let is_set = arguments.iter().any(|argument| argument.starts_with(FLAG));
     let of_run = state.options.limits.max_cost_usd.map(|most| most - state.spent.cost_usd);
-    let left = of_run.into_iter().chain(day::left(project, state)).reduce(f64::min);
+    let left = of_run.into_iter().chain(day::left(context.project, state)).reduce(f64::min);
     match left.map(|left| left.max(0.01)) {
         Some(left) if !is_set && era == HookSupport::Modern => vec![FLAG.to_owned(), format!("{left:.2}")],
         _ => Vec::new(),

@@ -15,6 +15,7 @@ use plimsoll_flows::hooks::answer;
 use plimsoll_flows::hooks::stop::stop_gate;
 use plimsoll_flows::run::finish::{self, Finished, not_run_words};
 use plimsoll_flows::run::lifecycle;
+use plimsoll_flows::run_context::RunContext;
 use plimsoll_flows::session_result::{SessionResult, failure_in};
 use plimsoll_policy::pause;
 use plimsoll_protocol::result::RunResult;
@@ -149,7 +150,8 @@ pub(super) fn judge(
         }
         _ => by_record(project, &state, &settled(project, record)),
     };
-    let finished = finish::finish(project, &settings, &state.run_id, &ended)?;
+    let finished =
+        finish::finish(&RunContext { project, settings: &settings, run_id: &state.run_id }, &ended)?;
     if let Some(Finished { verify, taken_back, not_run, .. }) = &finished {
         let lines = (!verify.is_empty()).then(|| verified(verify)).into_iter();
         let lines =

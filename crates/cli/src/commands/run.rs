@@ -21,6 +21,7 @@ use plimsoll_flows::run::permissions;
 use plimsoll_flows::run::protect;
 use plimsoll_flows::run::sandbox::{self, SandboxError};
 use plimsoll_flows::run::{Options, Preflight, RunError, prepare, run as run_flow};
+use plimsoll_flows::run_context::RunContext;
 use plimsoll_flows::telemetry;
 use plimsoll_flows::workers::{self, WorkersError, ground};
 use plimsoll_policy::allow::allowing;
@@ -251,7 +252,8 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, Ru
         workers::run(project, &settings, &options, ready, &state, reopen, watcher.as_mut())
             .map_err(RunCommandError::from)
     } else {
-        run_flow(project, &settings, &options, ready, &state, watcher.as_mut()).map_err(RunCommandError::from)
+        let context = RunContext { project, settings: &settings, run_id: &state.run_id };
+        run_flow(context, &options, ready, &state, watcher.as_mut()).map_err(RunCommandError::from)
     };
     // Gives the bar back before anything else is printed.
     drop(watcher);

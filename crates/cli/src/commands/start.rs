@@ -18,6 +18,7 @@ use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::run::lifecycle::{Changes, NewRun, StartError};
 use plimsoll_flows::run::protect;
 use plimsoll_flows::run::sandbox::{self, SandboxError};
+use plimsoll_flows::run_context::RunContext;
 use plimsoll_policy::foreign::PROMISE;
 use plimsoll_store::ledger::{self, RECORD_VARIABLE};
 use plimsoll_store::{Project, StoreError, config, disk, environment};
@@ -393,7 +394,12 @@ fn learn_what_passes(project: &Project, state: RunState) -> Result<RunState, Sta
     if !commands.is_empty() {
         say_error(&baseline::words(&state, &commands));
         let (settings, _) = config::load(project);
-        let known = baseline::learn(project, &settings, &state, &commands, &|| false);
+        let known = baseline::learn(
+            &RunContext { project, settings: &settings, run_id: &state.run_id },
+            &state,
+            &commands,
+            &|| false,
+        );
         if let Known::Said(said) = known? {
             say_error(&verified(&said));
         }

@@ -76,7 +76,7 @@ fn end(call: &HookInvocation, reason: Option<String>) -> Result<(), StoreError> 
     match run {
         // Last: whoever judges closes the iteration if the client ends this hook first (after 1.5 s on 2.1.329, unless
         // the entry says more).
-        Some(run) => close::close_as_read(&call.project, &call.settings, &run),
+        Some(run) => close::close_as_read(&call.run_context(&run), &run),
         // Likewise: without it the handoff is as it was at its threshold.
         None if ledger::run_of_environment().is_none() => checkpoint::renew_at_end(
             &call.project,

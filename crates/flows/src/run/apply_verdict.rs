@@ -3,9 +3,10 @@
 use super::{Progress, RunError, Runner};
 use crate::run::archive::archive;
 use crate::run::notify::notify;
-use plimsoll_domain::journal::{JournalEntry, JournalEvent, VerdictReached};
-use plimsoll_domain::{RunId, RunState, Status, Timestamp, Verdict};
-use plimsoll_store::{Durability, Project, StoreError, clock, journal, state_file};
+use crate::run_context::RunContext;
+use plimsoll_domain::journal::{JournalEvent, VerdictReached};
+use plimsoll_domain::{RunState, Status, Timestamp, Verdict};
+use plimsoll_store::{StoreError, clock};
 use std::time::Duration;
 
 /// What Ctrl-C leaves behind.
@@ -39,14 +40,14 @@ impl Runner<'_> {
 
     /// Those of the session that ended the run. That they cannot be marked as told must not keep the end from being told.
     fn tell_last_questions(&mut self) {
-        if let Ok(Some(state)) = state_file::load(self.project, Some(&self.run_id)) {
+        if let Ok(Some(state)) = self.context.load_state() {
             let _ = self.tell_questions(&state);
         }
     }
 
     /// One Ctrl-C: the session has ended, and no other begins.
     fn pause_for_person(&mut self) -> Result<u8, RunError> {
-        let status = state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
+        let status = self.context.update(|state| {
             // It may have been cancelled since: then it stays so.
             state.lifecycle.wait(None);
             state.lifecycle.status()
@@ -67,8 +68,7 @@ impl Runner<'_> {
         reason: &str,
     ) -> Result<Option<u8>, RunError> {
         let now = clock::now();
-        let tries = state_file::load(self.project, Some(&self.run_id))?
-            .map_or(1, |state| state.lifecycle.pauses_in_a_row());
+        let tries = self.context.load_state()?.map_or(1, |state| state.lifecycle.pauses_in_a_row());
         let chance = f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX);
         let milliseconds = match until.and_then(clock::moment) {
             Some(reset) => plimsoll_policy::pause::until_reset_ms((reset - now).num_seconds(), chance),
@@ -76,7 +76,7 @@ impl Runner<'_> {
         };
         // The moment goes into the state before the wait begins, so that `status` and the status line can show it.
         let end = now + Duration::from_millis(milliseconds);
-        state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
+        self.context.update(|state| {
             state.lifecycle.wait(Some(clock::stamp(end)));
         })?;
         // One message a pause, not one a try.
@@ -99,7 +99,7 @@ impl Runner<'_> {
 
     /// A pause ends early where the run is cancelled, or its deadline comes.
     pub(super) fn over_meanwhile(&mut self) -> Result<Option<u8>, RunError> {
-        let Some(state) = state_file::load(self.project, Some(&self.run_id))? else { return Ok(None) };
+        let Some(state) = self.context.load_state()? else { return Ok(None) };
         if state.lifecycle.status() == Status::Cancelled {
             return Ok(Some(Status::Cancelled.exit_code()));
         }
@@ -108,13 +108,13 @@ impl Runner<'_> {
         };
         let verdict =
             Verdict::Stop { status: Status::Deadline, reason: format!("the deadline was {deadline}") };
-        let Some(state) = take_deadline(self.project, &self.run_id, &verdict)? else { return Ok(None) };
+        let Some(state) = take_deadline(&self.context, &verdict)? else { return Ok(None) };
         if state.lifecycle.status() != Status::Deadline {
             return Ok(Some(state.lifecycle.status().exit_code()));
         }
         let event = JournalEvent::Verdict(Box::new(VerdictReached::of(&verdict)));
-        journal::note(self.project, JournalEntry::of_run(&state, event))?;
-        archive(self.project, &state)?;
+        self.context.note_of_run(&state, event)?;
+        archive(self.context.project, &state)?;
         self.watcher.tell(&Progress::Judged { state: &state, verdict: &verdict });
         self.notify(&verdict);
         Ok(Some(Status::Deadline.exit_code()))
@@ -122,19 +122,18 @@ impl Runner<'_> {
 
     /// The user is notified with what is known, even if the state cannot be read now.
     fn notify(&self, verdict: &Verdict) {
-        let now = state_file::load(self.project, Some(&self.run_id)).ok().flatten();
-        notify(self.project, now.as_ref().unwrap_or(&self.last), verdict);
+        let now = self.context.load_state().ok().flatten();
+        notify(self.context.project, now.as_ref().unwrap_or(&self.last), verdict);
     }
 }
 
 /// Ends the run at its deadline, unless it was ended meanwhile: a cancelled run stays cancelled. Returns the resulting
 /// state.
 pub(super) fn take_deadline(
-    project: &Project,
-    run_id: &RunId,
+    context: &RunContext<'_>,
     verdict: &Verdict,
 ) -> Result<Option<RunState>, StoreError> {
-    state_file::update(project, Some(run_id), Durability::Durable, |state| {
+    context.update(|state| {
         state.lifecycle.stop(Status::Deadline, verdict, clock::stamp(clock::now()));
         state.clone()
     })
@@ -143,7 +142,9 @@ pub(super) fn take_deadline(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_domain::Settings;
     use plimsoll_domain::state::Lifecycle;
+    use plimsoll_store::{Project, state_file};
 
     #[test]
     fn a_run_that_was_cancelled_as_its_deadline_came_stays_cancelled() {
@@ -155,7 +156,9 @@ mod tests {
             let state =
                 RunState { run_id: "r1".into(), lifecycle: Lifecycle::of(before), ..RunState::default() };
             state_file::create(&project, &state).unwrap();
-            let state = take_deadline(&project, &"r1".into(), &deadline).unwrap().unwrap();
+            let context =
+                RunContext { project: &project, settings: &Settings::default(), run_id: &state.run_id };
+            let state = take_deadline(&context, &deadline).unwrap().unwrap();
             assert_eq!(
                 (state.lifecycle.status(), state.lifecycle.ended_at().is_some()),
                 (after, after == Status::Deadline)

@@ -5,12 +5,13 @@ use crate::run::finish::pause;
 use crate::run::lifecycle::StartError;
 use crate::run::protect;
 use crate::run::verify::{verified_tree, verify};
-use plimsoll_domain::journal::{JournalEntry, JournalEvent, Verified};
+use crate::run_context::RunContext;
+use plimsoll_domain::journal::{JournalEvent, Verified};
 use plimsoll_domain::text::one_line;
-use plimsoll_domain::{RunState, Settings, Verdict};
+use plimsoll_domain::{RunState, Verdict};
 use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_policy::ticks;
-use plimsoll_store::{Durability, Project, journal, state_file};
+use plimsoll_store::Project;
 
 /// What came of running the commands before a session.
 #[derive(Debug)]
@@ -48,32 +49,31 @@ pub fn words(run: &RunState, commands: &[String]) -> String {
 /// nothing is noted, and the next `plimsoll run` runs them again. Fails if they change protected files: then no session could complete
 /// the run.
 pub fn learn(
-    project: &Project,
-    settings: &Settings,
+    context: &RunContext<'_>,
     run: &RunState,
     commands: &[String],
     give_up: &dyn Fn() -> bool,
 ) -> Result<Known, StartError> {
-    let must_leave_protected = protect::has_unchecked_verify(project, run);
-    let said = verify(project, settings, run, commands, give_up);
+    let must_leave_protected = protect::has_unchecked_verify(context.project, run);
+    let said = verify(context.project, context.settings, run, commands, give_up);
     if said.len() < commands.len() {
         // A run that is over, because it was cancelled meanwhile, has nothing to learn for.
-        let paused = pause(project, &run.run_id)?;
+        let paused = pause(context)?;
         return Ok(paused.map_or_else(|| Known::Said(Vec::new()), Known::Paused));
     }
     // git is asked before the lock is taken.
-    let tree = verified_tree(project);
-    state_file::update(project, Some(&run.run_id), Durability::Durable, |state| {
+    let tree = verified_tree(context.project);
+    context.update(|state| {
         ticks::note(state, &said);
         ticks::record_verify_runs(state, &said, &tree);
     })?;
     let verify = said.iter().map(VerifyOutcome::fact).collect();
-    journal::note(project, JournalEntry::of_run(run, JournalEvent::Verified(Verified { verify })))?;
+    context.note_of_run(run, JournalEvent::Verified(Verified { verify }))?;
     if must_leave_protected {
-        protect::changes_left(project, run)?;
+        protect::changes_left(context.project, run)?;
         // One that was not begun, or ended too early, may change them the next time.
         let ended = said.iter().filter(|outcome| !outcome.is_undecided);
-        protect::mark_verify_harmless(project, run, ended.map(|outcome| outcome.command.clone()))?;
+        protect::mark_verify_harmless(context.project, run, ended.map(|outcome| outcome.command.clone()))?;
     }
     Ok(Known::Said(said))
 }

@@ -13,6 +13,7 @@ use crate::context::item_cost;
 use crate::context::item_cost::MeasuredSession;
 use crate::context::measure::{Measurement, Question, measure};
 use crate::run::{backup, linear_notes};
+use crate::run_context::RunContext;
 use crate::session_result::WORDS_KEPT;
 use plimsoll_domain::handoff::{Handoff, Notes};
 use plimsoll_domain::journal::{IterationClosed, JournalEntry, JournalEvent};
@@ -21,26 +22,21 @@ use plimsoll_domain::resume::NOT_BEGUN;
 use plimsoll_domain::state::Phase;
 use plimsoll_domain::text::{clip, clip_start, one_line};
 use plimsoll_domain::verdict::Ending;
-use plimsoll_domain::{RunId, RunState, SessionId, SessionRecord, Settings};
-use plimsoll_store::{Durability, Project, StoreError, clock, disk, journal, sessions, state_file};
+use plimsoll_domain::{RunState, SessionId, SessionRecord};
+use plimsoll_store::{Durability, StoreError, clock, disk, journal, sessions, state_file};
 use std::path::Path;
 
 /// Closes an iteration, once.
-pub fn close(
-    project: &Project,
-    settings: &Settings,
-    run_id: &RunId,
-    iteration: u32,
-) -> Result<(), StoreError> {
-    match state_file::load(project, Some(run_id))? {
-        Some(state) if state.iteration == iteration => close_as_read(project, settings, &state),
+pub(crate) fn close(context: &RunContext<'_>, iteration: u32) -> Result<(), StoreError> {
+    match context.load_state()? {
+        Some(state) if state.iteration == iteration => close_as_read(context, &state),
         _ => Ok(()),
     }
 }
 
 /// The same for a caller that has just read the state; the history may be missing from it.
-pub fn close_as_read(project: &Project, settings: &Settings, state: &RunState) -> Result<(), StoreError> {
-    let (run_id, iteration) = (&state.run_id, state.iteration);
+pub(crate) fn close_as_read(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
+    let (project, iteration) = (context.project, state.iteration);
     if state.iteration_record.phase == Phase::Judged {
         return Ok(());
     }
@@ -50,19 +46,19 @@ pub fn close_as_read(project: &Project, settings: &Settings, state: &RunState) -
     if was_closed && journal::tells(project, &line) {
         return Ok(());
     }
-    let mut record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
+    let mut record = context.session_record(state);
     if !was_closed {
-        note_override(project, state, &record)?;
+        note_override(context, state, &record)?;
     }
     take_last_words(&mut record);
-    let last = last_measurement(project, settings, &record);
+    let last = last_measurement(context, &record);
     let percent = last.reading.as_ref().and_then(plimsoll_domain::Reading::percent).unwrap_or(0);
     record.usage.peak_percent = record.usage.peak_percent.max(percent);
-    let renewed = refresh_handoff(project, settings, state, &record)?;
+    let renewed = refresh_handoff(context, state, &record)?;
     let notes = renewed.as_ref().map(|renewed| &renewed.notes);
     backup::todo(project, state)?;
     let todo = facts::todo(project, state);
-    let paragraph = state_file::update(project, Some(run_id), Durability::Durable, |state| {
+    let paragraph = context.update(|state| {
         if state.iteration != iteration {
             return None;
         }
@@ -88,8 +84,8 @@ pub fn close_as_read(project: &Project, settings: &Settings, state: &RunState) -
         Some(paragraph(state, &record))
     })?;
     let Some(paragraph) = paragraph.flatten() else { return Ok(()) };
-    if settings.linear.issue.is_some() && notes.is_some() {
-        tell_linear(project, settings, run_id, iteration)?;
+    if context.settings.linear.issue.is_some() && notes.is_some() {
+        tell_linear(context, iteration)?;
     }
     let closed = IterationClosed {
         peak_percent: record.usage.peak_percent,
@@ -97,31 +93,27 @@ pub fn close_as_read(project: &Project, settings: &Settings, state: &RunState) -
         ..IterationClosed::default()
     };
     let line = JournalEntry { event: JournalEvent::IterationClosed(closed), ..line };
-    tell_once(project, &record.session_id, &paragraph, line)
+    tell_once(context, &record.session_id, &paragraph, line)
 }
 
 /// Updates the checkpoint's note for Linear with what the session said about it afterwards.
-fn tell_linear(
-    project: &Project,
-    settings: &Settings,
-    run_id: &RunId,
-    iteration: u32,
-) -> Result<(), StoreError> {
+fn tell_linear(context: &RunContext<'_>, iteration: u32) -> Result<(), StoreError> {
     // Read again: the notes of the last message are in the state only since the write that closed the iteration.
-    let state = state_file::load(project, Some(run_id))?.filter(|state| state.iteration == iteration);
+    let state = context.load_state()?.filter(|state| state.iteration == iteration);
     if let Some(state) = state.filter(|state| state.context_checkpoint.iteration == iteration) {
-        linear_notes::note_checkpoint(project, settings, &state);
+        linear_notes::note_checkpoint(context, &state);
     }
     Ok(())
 }
 
 /// The session's own hook and the process that judges may do so at the same time: under the session's lock one of them does.
 fn tell_once(
-    project: &Project,
+    context: &RunContext<'_>,
     session_id: &SessionId,
     paragraph: &str,
     line: JournalEntry,
 ) -> Result<(), StoreError> {
+    let project = context.project;
     let _lock = sessions::lock(project, session_id, state_file::TIMEOUT)?;
     if journal::tells(project, &line) {
         return Ok(());
@@ -134,7 +126,11 @@ fn tell_once(
 
 /// The client ends a turn after this many blocks of a Stop hook, without notifying it. Then our last word was "go
 /// on", and the session ended with the very message it had stopped with.
-fn note_override(project: &Project, state: &RunState, record: &SessionRecord) -> Result<(), StoreError> {
+fn note_override(
+    context: &RunContext<'_>,
+    state: &RunState,
+    record: &SessionRecord,
+) -> Result<(), StoreError> {
     let Some(offer) = record.continuation.as_ref().filter(|offer| offer.open) else { return Ok(()) };
     let last = record.start.transcript_path.as_ref().and_then(|path| facts::last_message(Path::new(path)));
     // The record keeps the end of long words.
@@ -144,20 +140,16 @@ fn note_override(project: &Project, state: &RunState, record: &SessionRecord) ->
         return Ok(());
     }
     let event = JournalEvent::CutOffByClient { item: offer.item.clone(), continuations: offer.count };
-    journal::note(project, JournalEntry::of_run(state, event).session(Some(&record.session_id)))
+    journal::note(context.project, JournalEntry::of_run(state, event).session(Some(&record.session_id)))
 }
 
 /// Brings the handoff up to date once more: a commit has come after its session.
-pub(crate) fn renew_handoff(
-    project: &Project,
-    settings: &Settings,
-    run_id: &RunId,
-) -> Result<(), StoreError> {
-    let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(()) };
-    let mut record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
+pub(crate) fn renew_handoff(context: &RunContext<'_>) -> Result<(), StoreError> {
+    let Some(state) = context.load_state()? else { return Ok(()) };
+    let mut record = context.session_record(&state);
     take_last_words(&mut record);
-    let Some(renewed) = refresh_handoff(project, settings, &state, &record)? else { return Ok(()) };
-    state_file::update(project, Some(run_id), Durability::Lazy, |state| renewed.note(state)).map(|_| ())
+    let Some(renewed) = refresh_handoff(context, &state, &record)? else { return Ok(()) };
+    context.update_lazily(|state| renewed.note(state)).map(|_| ())
 }
 
 /// A client before 2.1 does not pass the last message to its Stop hook; by now it is in the transcript.
@@ -171,7 +163,8 @@ fn take_last_words(record: &mut SessionRecord) {
 }
 
 /// The last answer comes after the last batch of tools: only now is it measured.
-fn last_measurement(project: &Project, settings: &Settings, record: &SessionRecord) -> Measurement {
+fn last_measurement(context: &RunContext<'_>, record: &SessionRecord) -> Measurement {
+    let RunContext { project, settings, .. } = *context;
     let transcript = record.start.transcript_path.as_ref().map(Path::new);
     measure(&Question { project, settings, record, transcript, calls: &[] })
 }
@@ -234,12 +227,11 @@ impl Renewed {
 /// The generated part is renewed (a commit may have come since), the session's notes are read back. The caller notes both in the
 /// state.
 fn refresh_handoff(
-    project: &Project,
-    settings: &Settings,
+    context: &RunContext<'_>,
     state: &RunState,
     record: &SessionRecord,
 ) -> Result<Option<Renewed>, StoreError> {
-    let checkpoint = &state.context_checkpoint;
+    let (project, checkpoint) = (context.project, &state.context_checkpoint);
     if checkpoint.iteration != state.iteration || checkpoint.handoff_file.is_empty() || !checkpoint.active {
         return Ok(None);
     }
@@ -260,7 +252,7 @@ fn refresh_handoff(
     }
     let notes = Notes::in_message(&last_words(record));
     // The last message is the session's last word: it comes after whatever was noted before.
-    let text = handoff::renewed(&fresh, &notes, &old, settings.handoff_bytes);
+    let text = handoff::renewed(&fresh, &notes, &old, context.settings.handoff_bytes);
     disk::replace(&path, text.as_bytes(), Durability::Durable)?;
     Ok(Some(Renewed { notes: Notes::parse(&text), handoff: fresh }))
 }

@@ -3,10 +3,11 @@
 use crate::context::facts;
 use crate::context::measure::{Question, measure};
 use crate::our_files;
+use crate::run_context::RunContext;
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::level::Level;
 use plimsoll_domain::state::WorktreeFingerprint;
-use plimsoll_domain::{Ending, RunState, SessionRecord, Settings};
+use plimsoll_domain::{Ending, RunState, SessionRecord};
 use plimsoll_launcher::git;
 use plimsoll_policy::breaker::Observation;
 use plimsoll_policy::completion::VerifyOutcome;
@@ -31,14 +32,14 @@ fn heap(project: &Project) -> Option<String> {
 }
 
 /// Observes what the session that has just ended has changed, and its error.
-pub fn observe(
-    project: &Project,
-    settings: &Settings,
+pub(crate) fn observe(
+    context: &RunContext<'_>,
     state: &RunState,
     record: &SessionRecord,
     evidence: &Evidence,
     now: &WorktreeFingerprint,
 ) -> Observation {
+    let RunContext { project, settings, .. } = *context;
     let transcript = record.start.transcript_path.as_ref().map(Path::new);
     let question = Question { project, settings, record, transcript, calls: &[] };
     let has_answered = record.usage.reading.is_some() || measure(&question).reading.is_some();
@@ -71,7 +72,8 @@ pub fn observe(
 }
 
 /// True if the session's first request was already at L2: then no session of this run can work.
-pub fn started_above(project: &Project, settings: &Settings, record: &SessionRecord) -> bool {
+pub(crate) fn started_above(context: &RunContext<'_>, record: &SessionRecord) -> bool {
+    let RunContext { project, settings, .. } = *context;
     let transcript = record.start.transcript_path.as_ref().map(Path::new);
     let thresholds = measure(&Question { project, settings, record, transcript, calls: &[] }).thresholds;
     let first = transcript.and_then(plimsoll_store::tail::first_request);

@@ -12,6 +12,7 @@ use crate::run::review::{Outcome, Reviewer, note as note_review, review_ticks};
 use crate::run::ticks::{note as note_ticks, take_back};
 use crate::run::verify::{verified_tree, verify};
 use crate::run::{archive, backup, close, day, protect, questions, receipt, save_work};
+use crate::run_context::RunContext;
 use crate::session_result::SessionResult;
 use crate::turns::capture;
 use crate::turns::catch_up::own_transcript;
@@ -23,13 +24,13 @@ use plimsoll_domain::subagent_usage::SubagentUsage;
 use plimsoll_domain::taken_back::TakenBack;
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::verdict::PauseKind;
-use plimsoll_domain::{Ending, RunId, RunState, SessionRecord, Settings, Timestamp, Verdict};
+use plimsoll_domain::{Ending, RunState, SessionRecord, Timestamp, Verdict};
 use plimsoll_launcher::worktree;
 use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_policy::gate::{Evidence, gate};
 use plimsoll_policy::ticks::VerifiedTree;
 use plimsoll_policy::{breaker, review, ticks};
-use plimsoll_store::{Durability, Project, StoreError, clock, journal, sessions, state_file};
+use plimsoll_store::{StoreError, clock, journal};
 use std::path::Path;
 
 /// What the end of an iteration came to.
@@ -55,48 +56,41 @@ impl Finished {
 }
 
 /// Takes an iteration from its end to its verdict. None if there is no run, or nothing to judge.
-pub fn finish(
-    project: &Project,
-    settings: &Settings,
-    run_id: &RunId,
-    ended: &SessionResult,
-) -> Result<Option<Finished>, StoreError> {
-    finish_unless(project, settings, run_id, ended, &|| false, None)
+pub fn finish(context: &RunContext<'_>, ended: &SessionResult) -> Result<Option<Finished>, StoreError> {
+    finish_unless(context, ended, &|| false, None)
 }
 
 /// The same, but neither a verify command nor a review is waited for once `give_up` says so: then the iteration stays to be
 /// judged, and the run is paused. Without a reviewer there is no review.
 pub(super) fn finish_unless(
-    project: &Project,
-    settings: &Settings,
-    run_id: &RunId,
+    context: &RunContext<'_>,
     ended: &SessionResult,
     give_up: &dyn Fn() -> bool,
     reviewer: Option<&mut Reviewer<'_>>,
 ) -> Result<Option<Finished>, StoreError> {
     // A copy that fails must not end the run.
-    let _ = backup::journal(project);
+    let _ = backup::journal(context.project);
     // The end first: a kill below leaves an iteration that has ended, and the next process judges it.
-    let Some(state) = record_end(project, run_id, ended)? else { return Ok(None) };
+    let Some(state) = record_end(context, ended)? else { return Ok(None) };
     if state.iteration_record.phase == Phase::Judged {
-        make_up(project, &state)?;
+        make_up(context, &state)?;
         return Ok(state.lifecycle.last_verdict().cloned().map(Finished::with));
     }
-    let left = observe_end(project, &state);
-    save_all_work(project, settings, &state, &left)?;
+    let left = observe_end(context, &state);
+    save_all_work(context, &state, &left)?;
     // After the commit: a handoff that is closed here names the new HEAD.
-    close::close(project, settings, run_id, state.iteration)?;
-    let Some(mut state) = state_file::load(project, Some(run_id))? else { return Ok(None) };
+    close::close(context, state.iteration)?;
+    let Some(mut state) = context.load_state()? else { return Ok(None) };
     if !state.lifecycle.is_over() {
         // A tick counts whatever has become of the plan since: it must hold, too.
-        backup::mend_todo(project, &state)?;
+        backup::mend_todo(context.project, &state)?;
     }
-    let mut evidence = gather_evidence(project, settings, &state, &left, ended);
+    let mut evidence = gather_evidence(context, &state, &left, ended);
     let mut not_run = Vec::new();
     if !state.lifecycle.is_over() {
-        questions::write_down(project, &state, &mut evidence)?;
+        questions::write_down(context, &state, &mut evidence)?;
         not_run = ticks::not_run(&state, &evidence);
-        let checked = check(project, settings, &state, &mut evidence, give_up, reviewer)?;
+        let checked = check(context, &state, &mut evidence, give_up, reviewer)?;
         match checked {
             Checked::Paused(paused) => return Ok(Some(Finished::with(paused))),
             Checked::Gone => return Ok(None),
@@ -104,21 +98,20 @@ pub(super) fn finish_unless(
         }
     }
     // A review may have taken long, and a run that the user has stopped must know them, too.
-    protect::record_changes(project, &state, &mut evidence);
+    protect::record_changes(context.project, &state, &mut evidence);
     if !state.lifecycle.is_over()
         && let Some(taken) = ticks::refused_for_protected(&state, &evidence)
     {
-        let Some(checked) = take_back(project, run_id, &taken, &mut evidence)? else { return Ok(None) };
+        let Some(checked) = take_back(context, &taken, &mut evidence)? else { return Ok(None) };
         state = checked;
     }
     // Observing only looks. The breaker counts in `judge`, together with the phase, so a repeat counts once.
-    evidence.observation =
-        Some(observe(project, settings, &state, &left.record, &evidence, &left.fingerprint));
+    evidence.observation = Some(observe(context, &state, &left.record, &evidence, &left.fingerprint));
     // Only now: the verify commands may have taken long.
     let now = clock::now();
     (evidence.now, evidence.now_seconds) = (clock::stamp(now), now.timestamp());
     let taken_back = state.outcomes.taken_back.clone().filter(|taken| taken.is_pending);
-    let verdict = judge(project, settings, &state, &left, &evidence)?;
+    let verdict = judge(context, &state, &left, &evidence)?;
     let review =
         state.outcomes.reviews.last.filter(|last| last.is_of(state.iteration, state.session_id.as_ref()));
     let review = review.map(|review| review.facts);
@@ -147,8 +140,7 @@ enum Checked {
 /// Runs the commands that the verdict or a tick depends on, and takes ticks back that do not hold. What was decided before a
 /// kill is carried out, and nothing runs again.
 fn check(
-    project: &Project,
-    settings: &Settings,
+    context: &RunContext<'_>,
     state: &RunState,
     evidence: &mut Evidence,
     give_up: &dyn Fn() -> bool,
@@ -161,32 +153,32 @@ fn check(
             Some(taken)
         }
         None => {
-            protect::record_changes(project, state, evidence);
+            protect::record_changes(context.project, state, evidence);
             if let Some(taken) = ticks::refused_for_protected(state, evidence) {
-                return take_back_as_decided(project, state, &taken, evidence);
+                return take_back_as_decided(context, &taken, evidence);
             }
             let commands = ticks::commands_due(state, evidence);
-            evidence.verify = verify(project, settings, state, &commands, give_up);
-            let has_changed = protect::record_changes(project, state, evidence);
+            evidence.verify = verify(context.project, context.settings, state, &commands, give_up);
+            let has_changed = protect::record_changes(context.project, state, evidence);
             // The next session would undo what the commands change, and the commands would change it again.
             evidence.protected_needs_user |= has_changed && !commands.is_empty();
             if evidence.changed_protected.is_empty() {
-                receipt::keep(project, state, &commands, &evidence.verify)?;
+                receipt::keep(context, state, &commands, &evidence.verify)?;
             }
             let was_given_up = evidence.verify.len() < commands.len();
-            if was_given_up && let Some(paused) = pause(project, &state.run_id)? {
+            if was_given_up && let Some(paused) = pause(context)? {
                 return Ok(Checked::Paused(paused));
             }
             ticks::refused_for_protected(state, evidence).or_else(|| ticks::refused(state, evidence))
         }
     };
-    let Some(taken) = taken else { return review_of(project, state, evidence, give_up, reviewer) };
-    take_back_as_decided(project, state, &taken, evidence)
+    let Some(taken) = taken else { return review_of(context, state, evidence, give_up, reviewer) };
+    take_back_as_decided(context, &taken, evidence)
 }
 
 /// Reviews ticks that the commands leave standing, and takes those back in which the review found something.
 fn review_of(
-    project: &Project,
+    context: &RunContext<'_>,
     state: &RunState,
     evidence: &mut Evidence,
     give_up: &dyn Fn() -> bool,
@@ -194,26 +186,23 @@ fn review_of(
 ) -> Result<Checked, StoreError> {
     let unchanged = || Ok(Checked::State(Box::new(state.clone())));
     let Some(reviewer) = reviewer else { return unchanged() };
-    match review_ticks(project, state, evidence, reviewer, give_up)? {
+    match review_ticks(context, state, evidence, reviewer, give_up)? {
         Outcome::State(state) => match state.outcomes.taken_back.clone().filter(|taken| taken.is_pending) {
-            Some(taken) => take_back_as_decided(project, &state, &taken, evidence),
+            Some(taken) => take_back_as_decided(context, &taken, evidence),
             None => Ok(Checked::State(state)),
         },
         Outcome::Paused(paused) => Ok(Checked::Paused(paused)),
         // A run that was cancelled meanwhile is judged.
-        Outcome::GivenUp => {
-            pause(project, &state.run_id)?.map_or_else(unchanged, |paused| Ok(Checked::Paused(paused)))
-        }
+        Outcome::GivenUp => pause(context)?.map_or_else(unchanged, |paused| Ok(Checked::Paused(paused))),
     }
 }
 
 fn take_back_as_decided(
-    project: &Project,
-    state: &RunState,
+    context: &RunContext<'_>,
     taken: &TakenBack,
     evidence: &mut Evidence,
 ) -> Result<Checked, StoreError> {
-    let state = take_back(project, &state.run_id, taken, evidence)?;
+    let state = take_back(context, taken, evidence)?;
     Ok(state.map_or(Checked::Gone, |state| Checked::State(Box::new(state))))
 }
 
@@ -227,68 +216,63 @@ struct LeftBySession {
 
 /// Looks at what the session left. It writes copies alone (working memory, turn log), and their troubles must not end
 /// the run: a kill here leaves nothing that the next try does not find.
-fn observe_end(project: &Project, state: &RunState) -> LeftBySession {
+fn observe_end(context: &RunContext<'_>, state: &RunState) -> LeftBySession {
     if state.options.memory {
-        let _ = plimsoll_store::memory::keep(project);
+        let _ = plimsoll_store::memory::keep(context.project);
     }
-    let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
+    let record = context.session_record(state);
     // What a killed session has not recorded itself.
     let named = record.start.transcript_path.as_ref().map(Path::new);
-    if let Some(transcript) = named.and_then(|named| own_transcript(project, named)) {
+    if let Some(transcript) = named.and_then(|named| own_transcript(context.project, named)) {
         let limits = capture::CaptureLimits::USER;
-        let _ = capture::at_end(project, &record.session_id, &transcript, limits);
+        let _ = capture::at_end(context.project, &record.session_id, &transcript, limits);
     }
     let ending = state.iteration_record.ending.clone().unwrap_or_default();
-    LeftBySession { record, ending, fingerprint: footing(project) }
+    LeftBySession { record, ending, fingerprint: footing(context.project) }
 }
 
 /// Saves unfinished work: its handoff first, then the commit. A kill between them leaves uncommitted work that the handoff
 /// names. Repeated, this renews the handoff and finds nothing more to commit.
-fn save_all_work(
-    project: &Project,
-    settings: &Settings,
-    state: &RunState,
-    left: &LeftBySession,
-) -> Result<(), StoreError> {
+fn save_all_work(context: &RunContext<'_>, state: &RunState, left: &LeftBySession) -> Result<(), StoreError> {
     // A run that the user has stopped, and a session that could not begin, leave the files as they are.
     if state.lifecycle.is_over() {
         return Ok(());
     }
-    set_repository_free(project, state)?;
+    set_repository_free(context, state)?;
     let LeftBySession { record, ending, fingerprint } = left;
     let before = state.iteration_record.footing.as_ref();
     let is_untouched = before == Some(fingerprint);
     let has_changed_files = before.is_some_and(|before| fingerprint.files_changed(before) == Some(true));
     if !is_untouched || record.checkpoint.claim.is_some() {
-        save_work::handoff_of_unfinished_work(project, settings, state, record, ending, has_changed_files)?;
+        save_work::handoff_of_unfinished_work(context, state, record, ending, has_changed_files)?;
     }
     let is_where_it_began = fingerprint.head.is_some() && fingerprint.head == state.context_checkpoint.head;
     // A checkpoint that nothing was done about would be lost here: planning has marked it as consumed.
     if is_untouched || is_where_it_began || !has_changed_files {
-        save_work::keep_what_it_resumed(project, state, record)?;
+        save_work::keep_what_it_resumed(context, state, record)?;
     }
-    if save_work::commit(project, &state.run_id)? {
+    if save_work::commit(context)? {
         // SessionEnd may have closed the iteration already: the handoff must name the new HEAD.
-        close::renew_handoff(project, settings, &state.run_id)?;
+        close::renew_handoff(context)?;
     }
     Ok(())
 }
 
 /// A git that was ended with its session leaves the repository locked: no later session could commit anything.
-fn set_repository_free(project: &Project, state: &RunState) -> Result<(), StoreError> {
+fn set_repository_free(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
     let began = state.iteration_record.started_at.as_ref().and_then(clock::moment);
     let Some(began) = began else { return Ok(()) };
-    for lock in worktree::clear_locks_since(project.root(), began.into()) {
+    for lock in worktree::clear_locks_since(context.project.root(), began.into()) {
         let words = format!("removed {}, which a git of the session had left", lock.display());
-        journal::note(project, JournalEntry::of_run_session(state, JournalEvent::Note { words }))?;
+        context.note(state, JournalEvent::Note { words })?;
     }
     Ok(())
 }
 
 /// Pauses the run before its verdict; none for a run that has been cancelled meanwhile. The iteration stays "ended": the
 /// next `--resume` verifies and judges it.
-pub(super) fn pause(project: &Project, run_id: &RunId) -> Result<Option<Verdict>, StoreError> {
-    let paused = state_file::update(project, Some(run_id), Durability::Durable, |state| {
+pub(super) fn pause(context: &RunContext<'_>) -> Result<Option<Verdict>, StoreError> {
+    let paused = context.update(|state| {
         let open = !state.lifecycle.is_over();
         if open {
             state.lifecycle.wait(None);
@@ -303,11 +287,10 @@ pub(super) fn pause(project: &Project, run_id: &RunId) -> Result<Option<Verdict>
 /// Records how the session ended and what it used, once: the phase says whether that was done. From here on a kill
 /// leaves an iteration that has ended and waits to be judged.
 pub(super) fn record_end(
-    project: &Project,
-    run_id: &RunId,
+    context: &RunContext<'_>,
     ended: &SessionResult,
 ) -> Result<Option<RunState>, StoreError> {
-    state_file::update(project, Some(run_id), Durability::Durable, |state| {
+    context.update(|state| {
         let record = &mut state.iteration_record;
         if matches!(record.phase, Phase::Planned | Phase::Spawned) {
             record.phase = Phase::Ended;
@@ -318,7 +301,7 @@ pub(super) fn record_end(
             record.api_trouble = None;
             record.tokens = ended.tokens;
             // In the same write as the phase: after a kill nothing of the money, the tokens or the quota counts twice.
-            state.iteration_record.cost_usd = day::add_session(project, state, ended);
+            state.iteration_record.cost_usd = day::add_session(context.project, state, ended);
             state.iteration_record.is_cost_unknown = ended.cost.is_none();
             for tool in &ended.denied_tools {
                 if !state.outcomes.denied_tools.contains(tool) {
@@ -347,8 +330,7 @@ fn note_history(state: &mut RunState) {
 }
 
 fn gather_evidence(
-    project: &Project,
-    settings: &Settings,
+    context: &RunContext<'_>,
     state: &RunState,
     left: &LeftBySession,
     ended: &SessionResult,
@@ -365,9 +347,9 @@ fn gather_evidence(
         item: left.record.continuation.as_ref().map(|told| told.item.clone()),
         resets_at: state.iteration_record.resets_at.clone(),
         last_message,
-        root_popped: facts::root_popped(project, state),
-        todo: facts::todo(project, state),
-        started_above: started_above(project, settings, &left.record),
+        root_popped: facts::root_popped(context.project, state),
+        todo: facts::todo(context.project, state),
+        started_above: started_above(context, &left.record),
         ..Evidence::default()
     }
 }
@@ -375,26 +357,26 @@ fn gather_evidence(
 /// Judges under the state's lock, and reports the verdict after it. After a kill between the two the next process writes the
 /// report ([`make_up`]): the state is the truth, the journal follows it.
 fn judge(
-    project: &Project,
-    settings: &Settings,
+    context: &RunContext<'_>,
     state: &RunState,
     left: &LeftBySession,
     evidence: &Evidence,
 ) -> Result<Option<Verdict>, StoreError> {
     let iteration = state.iteration;
     // Looked at before the lock is taken.
-    let changed_checks = changed_checks(project, state, None);
-    let tree = if evidence.verify.is_empty() { VerifiedTree::default() } else { verified_tree(project) };
-    let delegated: SubagentUsage = subagent_usage::in_session(project, &left.record.session_id);
+    let changed_checks = changed_checks(context.project, state, None);
+    let tree =
+        if evidence.verify.is_empty() { VerifiedTree::default() } else { verified_tree(context.project) };
+    let delegated: SubagentUsage = subagent_usage::in_session(context.project, &left.record.session_id);
     let files = left.fingerprint.short_hash(iteration);
-    let judged = state_file::update(project, Some(&state.run_id), Durability::Durable, |state| {
+    let judged = context.update(|state| {
         // Two may judge at once (`run` and `gate`): the first to get the lock decides, the other repeats its verdict.
         if state.iteration != iteration || state.iteration_record.phase == Phase::Judged {
             return state.lifecycle.last_verdict().cloned().map(|verdict| (verdict, None));
         }
-        let verdict = gate(state, evidence, settings);
+        let verdict = gate(state, evidence, context.settings);
         let is_going_on = matches!(verdict, Verdict::Continue { .. });
-        let set_aside = if is_going_on { breaker::set_aside(state, &settings.breaker) } else { None };
+        let set_aside = if is_going_on { breaker::set_aside(state, &context.settings.breaker) } else { None };
         // What is half done waits for its item's turn; of another one nothing is handed on to the next item.
         let left = set_aside
             .as_ref()
@@ -420,39 +402,39 @@ fn judge(
     // No `fresh` state for a verdict that another process has reached: that one reports it, or `make_up` does.
     let Some((verdict, fresh)) = judged.flatten() else { return Ok(None) };
     if let Some((state, set_aside)) = fresh {
-        note_verdict(project, &state, &verdict, evidence, set_aside)?;
+        note_verdict(context, &state, &verdict, evidence, set_aside)?;
     }
     Ok(Some(verdict))
 }
 
 /// Completes the last iteration of a run that is resumed, where a kill came after its verdict.
-pub(crate) fn complete(project: &Project, run_id: &RunId) -> Result<(), StoreError> {
+pub(crate) fn complete(context: &RunContext<'_>) -> Result<(), StoreError> {
     // First: it brings back lines that only the journal itself has lost. A copy that fails must not prevent the resume.
-    let _ = backup::journal(project);
-    match state_file::load(project, Some(run_id))? {
-        Some(state) if state.iteration_record.phase == Phase::Judged => make_up(project, &state),
+    let _ = backup::journal(context.project);
+    match context.load_state()? {
+        Some(state) if state.iteration_record.phase == Phase::Judged => make_up(context, &state),
         _ => Ok(()),
     }
 }
 
 /// Writes what comes after the verdict, where a kill came between them. The line then contains less: what was seen is gone.
-fn make_up(project: &Project, state: &RunState) -> Result<(), StoreError> {
+fn make_up(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
     // The verdict's line comes before the archive: where the archive is, the line was written, too.
-    if state.lifecycle.is_over() && archive::is_archived(project, state) {
+    if state.lifecycle.is_over() && archive::is_archived(context.project, state) {
         return Ok(());
     }
     let Some(verdict) = state.lifecycle.last_verdict() else { return Ok(()) };
     let event = JournalEvent::Verdict(Box::new(VerdictReached::of(verdict)));
     let line = JournalEntry::of_run_session(state, event);
-    if journal::tells(project, &line) {
-        note_review(project, state)?;
-        note_ticks(project, state)?;
-        questions::note(project, state)?;
+    if journal::tells(context.project, &line) {
+        note_review(context, state)?;
+        note_ticks(context, state)?;
+        questions::note(context, state)?;
     } else {
         let ending = state.iteration_record.ending.clone().unwrap_or_default();
-        return note_verdict(project, state, verdict, &Evidence { ending, ..Evidence::default() }, None);
+        return note_verdict(context, state, verdict, &Evidence { ending, ..Evidence::default() }, None);
     }
-    if state.lifecycle.is_over() { archive::archive(project, state) } else { Ok(()) }
+    if state.lifecycle.is_over() { archive::archive(context.project, state) } else { Ok(()) }
 }
 
 /// Takes what the commands said, and whether ticks were taken back: what was decided before is history once a tick holds.
@@ -472,7 +454,7 @@ fn take_verify(state: &mut RunState, evidence: &Evidence) {
 }
 
 fn note_verdict(
-    project: &Project,
+    context: &RunContext<'_>,
     state: &RunState,
     verdict: &Verdict,
     evidence: &Evidence,
@@ -496,11 +478,11 @@ fn note_verdict(
         cost_unknown: state.cost_is_unknown(),
         ..VerdictReached::of(verdict)
     };
-    let note = |event: JournalEvent| journal::note(project, JournalEntry::of_run_session(state, event));
+    let note = |event: JournalEvent| context.note(state, event);
     note(JournalEvent::Verdict(Box::new(reached)))?;
-    note_review(project, state)?;
-    note_ticks(project, state)?;
-    questions::note(project, state)?;
+    note_review(context, state)?;
+    note_ticks(context, state)?;
+    questions::note(context, state)?;
     if let Some(item) = set_aside {
         note(JournalEvent::SetAside { item })?;
     }
@@ -511,5 +493,5 @@ fn note_verdict(
         note(JournalEvent::BreakerOpened(BreakerOpened { cause, count, evidence }))?;
     }
     // Last: a kill before it leaves a run that is over and not archived, which `make_up` sees.
-    if state.lifecycle.is_over() { archive::archive(project, state) } else { Ok(()) }
+    if state.lifecycle.is_over() { archive::archive(context.project, state) } else { Ok(()) }
 }

@@ -1,17 +1,18 @@
 //! Notes for Linear: put into the outbox where an issue is set. Nothing is sent here; `plimsoll run` and
 //! `plimsoll linear sync` do that.
 
+use crate::run_context::RunContext;
 use plimsoll_domain::Settings;
-use plimsoll_domain::journal::{JournalEntry, JournalEvent};
+use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::linear::{Note, NoteKind};
 use plimsoll_domain::state::RunState;
 use plimsoll_policy::linear::ItemNews;
-use plimsoll_store::{Project, clock, config, journal, outbox};
+use plimsoll_store::{Project, clock, config, outbox};
 
 /// Notes a checkpoint of a run. A note that cannot be written must not cost the checkpoint.
-pub(crate) fn note_checkpoint(project: &Project, settings: &Settings, state: &RunState) {
+pub(crate) fn note_checkpoint(context: &RunContext<'_>, state: &RunState) {
     let words = || plimsoll_policy::linear::checkpoint(state, &plimsoll_secrets::without);
-    note(project, settings, state, NoteKind::Checkpoint, words);
+    note(context, state, NoteKind::Checkpoint, words);
 }
 
 /// Notes the questions that the current iteration asked.
@@ -20,7 +21,8 @@ pub(crate) fn note_questions(project: &Project, state: &RunState) {
         return;
     }
     let (settings, _) = config::load(project);
-    note(project, &settings, state, NoteKind::Question, || {
+    let context = RunContext { project, settings: &settings, run_id: &state.run_id };
+    note(&context, state, NoteKind::Question, || {
         plimsoll_policy::linear::questions(state, &plimsoll_secrets::without)
     });
 }
@@ -28,9 +30,8 @@ pub(crate) fn note_questions(project: &Project, state: &RunState) {
 /// Notes the end of a run.
 pub(crate) fn note_end(project: &Project, state: &RunState) {
     let (settings, _) = config::load(project);
-    note(project, &settings, state, NoteKind::End, || {
-        plimsoll_policy::linear::end(state, &plimsoll_secrets::without)
-    });
+    let context = RunContext { project, settings: &settings, run_id: &state.run_id };
+    note(&context, state, NoteKind::End, || plimsoll_policy::linear::end(state, &plimsoll_secrets::without));
 }
 
 /// Notes what has become of an item of a parallel run, by its number in the plan. The runs of its items tell nothing by themselves.
@@ -42,32 +43,26 @@ pub(crate) fn note_item(
     item: &str,
     news: ItemNews<'_>,
 ) {
-    note_of(project, settings, run, (NoteKind::Item, number), || {
+    let context = RunContext { project, settings, run_id: &run.run_id };
+    note_of(&context, run, (NoteKind::Item, number), || {
         plimsoll_policy::linear::item_news(item, news, &plimsoll_secrets::without)
     });
 }
 
-fn note(
-    project: &Project,
-    settings: &Settings,
-    state: &RunState,
-    kind: NoteKind,
-    words: impl Fn() -> String,
-) {
-    note_of(project, settings, state, (kind, state.iteration), words);
+fn note(context: &RunContext<'_>, state: &RunState, kind: NoteKind, words: impl Fn() -> String) {
+    note_of(context, state, (kind, state.iteration), words);
 }
 
 fn note_of(
-    project: &Project,
-    settings: &Settings,
+    context: &RunContext<'_>,
     state: &RunState,
     (kind, iteration): (NoteKind, u32),
     words: impl Fn() -> String,
 ) {
-    let Some(issue) = &settings.linear.issue else { return };
+    let Some(issue) = &context.settings.linear.issue else { return };
     let note = Note {
         at: clock::stamp(clock::now()),
-        run_id: state.run_id.clone(),
+        run_id: context.run_id.clone(),
         task: plimsoll_secrets::without(&state.options.task_name),
         issue: issue.clone(),
         iteration,
@@ -75,17 +70,16 @@ fn note_of(
         words: words(),
     };
     // The process that judges after a kill comes here again.
-    let is_told = outbox::notes(project, &note.run_id).is_ok_and(|notes| {
+    let is_told = outbox::notes(context.project, context.run_id).is_ok_and(|notes| {
         let of_it = notes.iter().rev().find(|known| known.iteration == note.iteration && known.kind == kind);
         of_it.is_some_and(|known| known.words == note.words)
     });
     if is_told {
         return;
     }
-    if let Err(error) = outbox::add(project, &note) {
+    if let Err(error) = outbox::add(context.project, &note) {
         let trouble = format!("{error}; {}", error.hint());
-        let entry = JournalEntry::of_run(state, JournalEvent::LinearFailed { trouble, until: None });
-        let _ = journal::note(project, entry);
+        let _ = context.note_of_run(state, JournalEvent::LinearFailed { trouble, until: None });
     }
 }
 
@@ -107,7 +101,8 @@ mod tests {
         };
         let mut settings = Settings::default();
         settings.linear.issue = Some("ENG-1".to_owned());
-        note_checkpoint(&project, &settings, &state);
+        let context = RunContext { project: &project, settings: &settings, run_id: &state.run_id };
+        note_checkpoint(&context, &state);
         let note = outbox::notes(&project, &"r1".into()).unwrap().remove(0);
         assert_eq!(
             note.task,
@@ -121,12 +116,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let project = Project::at(folder.path());
         let state = RunState { run_id: "r1".into(), ..RunState::default() };
-        note_checkpoint(&project, &Settings::default(), &state);
+        let note_with = |settings: &Settings| {
+            note_checkpoint(&RunContext { project: &project, settings, run_id: &state.run_id }, &state);
+        };
+        note_with(&Settings::default());
         assert!(!plimsoll_store::disk::exists(&outbox::folder(&project)));
         let mut settings = Settings::default();
         settings.linear.issue = Some("ENG-1".to_owned());
-        note_checkpoint(&project, &settings, &state);
-        note_checkpoint(&project, &settings, &state);
+        note_with(&settings);
+        note_with(&settings);
         assert_eq!(outbox::notes(&project, &"r1".into()).unwrap().len(), 1, "the same words are told once");
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::run::lifecycle::StartError;
 use crate::run::{branch, save_work};
+use crate::run_context::RunContext;
 use plimsoll_domain::RunState;
 use plimsoll_domain::git_names::RepoPath;
 use plimsoll_domain::protected::{
@@ -16,7 +17,7 @@ use plimsoll_policy::protected::{
     PresentFiles, ProtectError, changes_for_session, check_entries, in_other_repository, is_below,
     list_changes, missing, parse_path, with_new_paths, without_nested,
 };
-use plimsoll_store::{Durability, Project, StoreError, config, disk, layout, protected, state_file};
+use plimsoll_store::{Project, StoreError, config, disk, layout, protected, state_file};
 
 /// Checks the paths that the user names for a new run, and those of the user's settings that the project has. Returns what they hold on
 /// the disk.
@@ -229,10 +230,13 @@ pub(super) fn changes_left(project: &Project, run: &RunState) -> Result<Vec<Stri
 }
 
 /// Returns what [`changes_left`] returns, and records it in the state: what was restored since the last session is no longer there.
-pub(super) fn check_before_session(project: &Project, run: &RunState) -> Result<Vec<String>, StartError> {
-    let left = changes_left(project, run)?;
+pub(super) fn check_before_session(
+    context: &RunContext<'_>,
+    run: &RunState,
+) -> Result<Vec<String>, StartError> {
+    let left = changes_left(context.project, run)?;
     if left != run.outcomes.changed_protected {
-        state_file::update(project, Some(&run.run_id), Durability::Lazy, |state| {
+        context.update_lazily(|state| {
             state.outcomes.changed_protected.clone_from(&left);
         })?;
     }

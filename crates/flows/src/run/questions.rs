@@ -5,6 +5,7 @@ use crate::context::facts;
 use crate::run::archive::archive;
 use crate::run::linear_notes::note_questions;
 use crate::run::notify::notify_of_questions;
+use crate::run_context::RunContext;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, VerdictReached};
 use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::{RunState, Status, TodoList, Verdict, plan_edit};
@@ -46,34 +47,34 @@ pub fn answer(
 /// Writes down the question of a session that said it is blocked and wrote none itself. A repeat after a kill finds the line
 /// and writes nothing.
 pub(crate) fn write_down(
-    project: &Project,
+    context: &RunContext<'_>,
     state: &RunState,
     evidence: &mut Evidence,
 ) -> Result<(), StoreError> {
     let Some(asked) = unwritten(state, evidence) else { return Ok(()) };
     let Some(file) = &state.options.todo_file else { return Ok(()) };
-    let path = project.root().join(file);
+    let path = context.project.root().join(file);
     let Some(plan) = disk::read(&path)? else { return Ok(()) };
     // A later session may commit the plan.
     let question = plimsoll_secrets::without(&asked.question);
     if let Some(plan) = plan_edit::with_question(&plan, &asked.item, &question) {
         disk::replace(&path, &plan, Durability::Durable)?;
-        evidence.todo = facts::todo(project, state);
+        evidence.todo = facts::todo(context.project, state);
     }
     Ok(())
 }
 
 /// Journals the questions that the current iteration asked, and leaves a note for Linear; nothing if that was done.
-pub(crate) fn note(project: &Project, state: &RunState) -> Result<(), StoreError> {
+pub(crate) fn note(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
     let line = |asked: &OpenQuestion| {
         let (item, question) = (asked.item.clone(), asked.question.clone());
         JournalEntry::of_run_session(state, JournalEvent::Parked { item, question })
     };
     let lines: Vec<JournalEntry> = state.asked_now().map(line).collect();
-    if lines.first().is_some_and(|line| !journal::tells(project, line)) {
-        lines.into_iter().try_for_each(|line| journal::note(project, line))?;
+    if lines.first().is_some_and(|line| !journal::tells(context.project, line)) {
+        lines.into_iter().try_for_each(|line| journal::note(context.project, line))?;
     }
-    note_questions(project, state);
+    note_questions(context.project, state);
     Ok(())
 }
 
@@ -121,7 +122,7 @@ impl Runner<'_> {
         }
         // Marked first: a kill before the message costs it, but `status` and the end name the question again. The other way
         // round each resume might send it once more.
-        let untold = state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
+        let untold = self.context.update(|state| {
             let untold = state.items.parked.iter_mut().filter(|question| !question.told);
             let untold: Vec<OpenQuestion> = untold
                 .map(|question| {
@@ -135,7 +136,7 @@ impl Runner<'_> {
         for question in &untold {
             self.watcher.tell(&Progress::Parked { question });
         }
-        notify_of_questions(self.project, &state, &untold);
+        notify_of_questions(self.context.project, &state, &untold);
         Ok(())
     }
 }

@@ -1,17 +1,18 @@
 //! Keeps what was proved of the commit on which a session's verify commands passed.
 
 use crate::our_files::is_ours;
+use crate::run_context::RunContext;
 use plimsoll_domain::RunState;
 use plimsoll_domain::format::Format;
 use plimsoll_domain::receipt::{Receipt, ReceiptItem};
 use plimsoll_launcher::branch::clean_head;
 use plimsoll_launcher::git;
 use plimsoll_policy::completion::VerifyOutcome;
-use plimsoll_store::{Project, StoreError, clock, ledger, receipts};
+use plimsoll_store::{StoreError, clock, ledger, receipts};
 
 /// Keeps a receipt if all of these commands passed and nothing is uncommitted: only then is it known on which tree they did.
 pub(super) fn keep(
-    project: &Project,
+    context: &RunContext<'_>,
     state: &RunState,
     commands: &[String],
     outcomes: &[VerifyOutcome],
@@ -20,7 +21,8 @@ pub(super) fn keep(
     if commands.is_empty() || !has_passed {
         return Ok(());
     }
-    let Some(records) = ledger::folder(project, &state.run_id) else { return Ok(()) };
+    let RunContext { project, run_id, .. } = *context;
+    let Some(records) = ledger::folder(project, run_id) else { return Ok(()) };
     let head = clean_head(project.root(), &records.join("receipt.index"), &is_ours);
     let Some((commit, tree)) = head.and_then(|head| Some((head.clone(), git::tree(project.root(), &head)?)))
     else {
@@ -34,11 +36,11 @@ pub(super) fn keep(
     let receipt = Receipt {
         format: Format,
         at: clock::stamp(clock::now()),
-        run_id: state.run_id.clone(),
+        run_id: run_id.clone(),
         commit,
         tree,
         commands: commands.to_vec(),
         items: vec![item],
     };
-    receipts::keep(project, &state.run_id, &receipt)
+    receipts::keep(project, run_id, &receipt)
 }

@@ -5,12 +5,12 @@ use super::{Progress, RunError, Runner};
 use crate::run::apply_verdict::{INTERRUPTED, take_deadline};
 use crate::run::lifecycle::StartError;
 use crate::run::notify::notify;
-use plimsoll_domain::journal::{JournalEntry, JournalEvent};
+use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{Status, Timestamp, Verdict};
 use plimsoll_policy::bounds;
 use plimsoll_policy::protected::ProtectError;
-use plimsoll_store::{Durability, StoreError, clock, journal, state_file};
+use plimsoll_store::{StoreError, clock};
 use std::time::{Duration, Instant};
 
 /// With the backoff of a pause these are about six minutes.
@@ -90,7 +90,7 @@ impl Runner<'_> {
         self.note_fault(&error, "tries again");
         let started = Instant::now();
         let is_past_deadline = self.passed_deadline().is_some();
-        while started.elapsed() < backoff && !self.is_asked_to_leave() && !self.is_cancelled() {
+        while started.elapsed() < backoff && !self.is_asked_to_leave() && !self.context.is_cancelled() {
             if is_at_work && !self.watchdog.has_client_at_work() {
                 break;
             }
@@ -115,14 +115,14 @@ impl Runner<'_> {
         let reason = format!("the deadline was {deadline}");
         let verdict = Verdict::Stop { status: Status::Deadline, reason };
         self.note_fault(error, "ended at the deadline");
-        let ended = take_deadline(self.project, &self.run_id, &verdict);
+        let ended = take_deadline(&self.context, &verdict);
         match ended {
             Ok(Some(state)) => self.last = state,
             _ => self.last.lifecycle.stop(Status::Deadline, &verdict, clock::stamp(clock::now())),
         }
         self.watcher.tell(&Progress::Note(error.to_string()));
         self.watcher.tell(&Progress::Judged { state: &self.last, verdict: &verdict });
-        notify(self.project, &self.last, &verdict);
+        notify(self.context.project, &self.last, &verdict);
         Status::Deadline.exit_code()
     }
 
@@ -141,7 +141,7 @@ impl Runner<'_> {
         self.watchdog.end_client();
         let verdict = self.pause_for(error, "paused");
         if self.watchdog.has_seen_client() {
-            notify(self.project, &self.last, &verdict);
+            notify(self.context.project, &self.last, &verdict);
         }
     }
 
@@ -150,7 +150,7 @@ impl Runner<'_> {
         let reason = plimsoll_domain::text::clip(&error.to_string(), 300);
         let verdict = Verdict::Pause { kind: PauseKind::Fault, until: None, reason };
         self.note_fault(error, then);
-        let paused = state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
+        let paused = self.context.update(|state| {
             state.lifecycle.wait_for(&verdict);
             state.clone()
         });
@@ -164,7 +164,7 @@ impl Runner<'_> {
     fn note_fault(&self, error: &RunError, then: &str) {
         let event = JournalEvent::Fault { error: error.to_string(), then: then.to_owned(), seconds: None };
         // The disk may be the fault itself: a line that cannot be written must not replace the error that is reported.
-        let _ = journal::note(self.project, JournalEntry::of_run(&self.last, event));
+        let _ = self.context.note_of_run(&self.last, event);
     }
 }
 

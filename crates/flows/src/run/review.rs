@@ -10,6 +10,7 @@ use crate::read_only::failure;
 use crate::run::day;
 use crate::run::observer::{Progress, RunObserver};
 use crate::run::watchdog::Watchdog;
+use crate::run_context::RunContext;
 use crate::session_result::SessionResult;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::review::{ReviewSession, named};
@@ -18,7 +19,7 @@ use plimsoll_policy::gate::{Evidence, verdict_of_its_ending};
 use plimsoll_policy::review::{AfterReview, Answer};
 use plimsoll_policy::{bounds, review};
 use plimsoll_protocol::settings::HookSupport;
-use plimsoll_store::{Durability, Project, StoreError, clock, journal, state_file};
+use plimsoll_store::{Project, StoreError, clock};
 use std::path::Path;
 use std::time::Duration;
 
@@ -66,7 +67,7 @@ enum EndCause {
 
 /// Reviews what is due. The answer is in the state then, with the decision on the ticks, which are still in the plan.
 pub(super) fn review_ticks(
-    project: &Project,
+    context: &RunContext<'_>,
     state: &RunState,
     evidence: &Evidence,
     reviewer: &mut Reviewer<'_>,
@@ -74,7 +75,7 @@ pub(super) fn review_ticks(
 ) -> Result<Outcome, StoreError> {
     let mut current = state.clone();
     loop {
-        match review_once(project, &current, evidence, reviewer, give_up)? {
+        match review_once(context, &current, evidence, reviewer, give_up)? {
             Attempt::Repeat(state) => current = *state,
             Attempt::Over(outcome) => return Ok(outcome),
         }
@@ -89,7 +90,7 @@ enum Attempt {
 }
 
 fn review_once(
-    project: &Project,
+    context: &RunContext<'_>,
     state: &RunState,
     evidence: &Evidence,
     reviewer: &mut Reviewer<'_>,
@@ -103,7 +104,7 @@ fn review_once(
     if give_up() {
         return Ok(Attempt::Over(Outcome::GivenUp));
     }
-    let mut reviewing = Reviewing { project, state, reviewer, give_up };
+    let mut reviewing = Reviewing { context, state, reviewer, give_up };
     let begun = format!("reviewing {}, in a session that can only read", named(&items));
     reviewing.reviewer.observer.tell(&Progress::Note(begun));
     let (session, ended) = match reviewing.left_by_a_kill(&items)? {
@@ -119,7 +120,7 @@ fn review_once(
 
 /// A review that is due.
 struct Reviewing<'a, 'b> {
-    project: &'a Project,
+    context: &'a RunContext<'a>,
     state: &'a RunState,
     reviewer: &'a mut Reviewer<'b>,
     give_up: &'a dyn Fn() -> bool,
@@ -152,7 +153,7 @@ impl Reviewing<'_, '_> {
         (facts.model, facts.seconds, facts.tokens) =
             (self.model().map(str::to_owned), seconds, result.tokens);
         let after = self.update(|state| {
-            review.facts.cost_usd = count(self.project, state, &result);
+            review.facts.cost_usd = count(self.context.project, state, &result);
             let next = review::take(state, review);
             (next, Box::new(state.clone()))
         })?;
@@ -169,7 +170,7 @@ impl Reviewing<'_, '_> {
     /// Counts what a session used that ended without an answer of its own accord.
     fn count_without_answer(&self, result: &SessionResult) -> Result<Option<RunState>, StoreError> {
         self.update(|state| {
-            count(self.project, state, result);
+            count(self.context.project, state, result);
             state.outcomes.reviews.session = None;
             state.clone()
         })
@@ -180,13 +181,13 @@ impl Reviewing<'_, '_> {
         let Some(attempt) = &state.outcomes.reviews.failed_attempt else { return Ok(()) };
         let words = format!("{}; it is repeated once", attempt.facts.words());
         self.reviewer.observer.tell(&Progress::Note(words.clone()));
-        journal::note(self.project, JournalEntry::of_run_session(state, JournalEvent::Note { words }))
+        self.context.note(state, JournalEvent::Note { words })
     }
 
     /// The run waits as for a session that met a limit; then the same ticks are reviewed.
     fn pause(&self, result: &SessionResult, paused: Verdict) -> Result<Outcome, StoreError> {
         let is_open = self.update(|state| {
-            count(self.project, state, result);
+            count(self.context.project, state, result);
             state.outcomes.reviews.session = None;
             let is_open = !state.lifecycle.is_over();
             if is_open {
@@ -198,7 +199,7 @@ impl Reviewing<'_, '_> {
     }
 
     fn update<T>(&self, change: impl FnOnce(&mut RunState) -> T) -> Result<Option<T>, StoreError> {
-        state_file::update(self.project, Some(&self.state.run_id), Durability::Durable, change)
+        self.context.update(change)
     }
 }
 
@@ -237,11 +238,11 @@ fn answer_of(result: &SessionResult) -> Answer {
 }
 
 /// Journals the review of the current session; nothing if that was done, or if there was none.
-pub(super) fn note(project: &Project, state: &RunState) -> Result<(), StoreError> {
+pub(super) fn note(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
     let last = state.outcomes.reviews.last.as_ref();
     let Some(review) = last.filter(|review| review.is_of(state.iteration, state.session_id.as_ref())) else {
         return Ok(());
     };
-    let line = JournalEntry::of_run_session(state, JournalEvent::Reviewed(Box::new(review.facts.clone())));
-    if journal::tells(project, &line) { Ok(()) } else { journal::note(project, line) }
+    let reviewed = JournalEvent::Reviewed(Box::new(review.facts.clone()));
+    context.note_once(JournalEntry::of_run_session(state, reviewed))
 }

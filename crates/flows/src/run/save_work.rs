@@ -5,28 +5,29 @@ use crate::context::facts;
 use crate::context::facts::Asked;
 use crate::our_files;
 use crate::run::branch;
+use crate::run_context::RunContext;
 use plimsoll_domain::handoff::Notes;
-use plimsoll_domain::journal::{JournalEntry, JournalEvent, WipCommit};
+use plimsoll_domain::journal::{JournalEvent, WipCommit};
 use plimsoll_domain::level::Level;
 use plimsoll_domain::receipt::{trailers, with_trailers};
 use plimsoll_domain::state::{Cause, Checkpoint, Commit};
 use plimsoll_domain::text::counted;
-use plimsoll_domain::{Ending, RunId, RunState, SessionRecord, Settings};
+use plimsoll_domain::{Ending, RunState, SessionRecord};
 use plimsoll_launcher::git::AllowedPrograms;
 use plimsoll_launcher::wip::{Wip, commit_wip};
-use plimsoll_store::{Durability, Project, StoreError, journal, state_file};
+use plimsoll_store::{Project, StoreError};
 use std::path::PathBuf;
 
 /// A session that ended in the middle of its work, with no checkpoint, leaves one all the same: the files it
 /// was changing must not be forgotten.
 pub(crate) fn handoff_of_unfinished_work(
-    project: &Project,
-    settings: &Settings,
+    context: &RunContext<'_>,
     state: &RunState,
     record: &SessionRecord,
     ending: &Ending,
     has_changed_files: bool,
 ) -> Result<(), StoreError> {
+    let RunContext { project, settings, .. } = *context;
     let orderly = matches!(ending, Ending::Completed | Ending::HookStopped);
     // A session that stopped at a commit as told is not unfinished, even if it left changes uncommitted.
     if has_checkpoint(state, |cause| cause == Cause::Level || cause == Cause::Step && orderly) {
@@ -73,16 +74,16 @@ pub(crate) fn handoff_of_unfinished_work(
 /// Keeps a checkpoint that the session should have resumed, if the session did nothing: the next one resumes it, with this
 /// one's notes.
 pub(crate) fn keep_what_it_resumed(
-    project: &Project,
+    context: &RunContext<'_>,
     state: &RunState,
     record: &SessionRecord,
 ) -> Result<(), StoreError> {
-    if !state.iteration_record.resuming || !has_open_item(project, state) {
+    if !state.iteration_record.resuming || !has_open_item(context.project, state) {
         return Ok(());
     }
     // Repeated after a kill this changes nothing: the checkpoint is active by then.
     let said = notes(record);
-    state_file::update(project, Some(&state.run_id), Durability::Lazy, |state| {
+    context.update_lazily(|state| {
         let kept = &mut state.context_checkpoint;
         // Where it has left one of its own, that is the one, and active already.
         if !kept.active {
@@ -96,8 +97,8 @@ pub(crate) fn keep_what_it_resumed(
                 *old = new;
             }
         }
-    })
-    .map(|_| ())
+    })?;
+    Ok(())
 }
 
 /// The progress that a session stated in its last message, requested or not.
@@ -126,8 +127,9 @@ fn has_checkpoint(state: &RunState, is_meant: impl Fn(Cause) -> bool) -> bool {
 /// At a checkpoint, after the model had its chance, what is dirty is committed, so that the next session's
 /// `git reset` or `git clean` cannot take it. A failed commit is reported in the handoff, and the run continues.
 /// Returns whether there is something to report.
-pub(crate) fn commit(project: &Project, run_id: &RunId) -> Result<bool, StoreError> {
-    let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(false) };
+pub(crate) fn commit(context: &RunContext<'_>) -> Result<bool, StoreError> {
+    let project = context.project;
+    let Some(state) = context.load_state()? else { return Ok(false) };
     if state.options.commit == Commit::Off || !has_checkpoint(&state, |_| true) {
         return Ok(false);
     }
@@ -167,11 +169,11 @@ pub(crate) fn commit(project: &Project, run_id: &RunId) -> Result<bool, StoreErr
     // A kill after the commit costs this line and the handoff's words on it; the work is safe, and a repeat finds
     // nothing left to commit.
     let made = JournalEvent::WipCommit(WipCommit { message: Some(message), ..made });
-    journal::note(project, JournalEntry::of_run_session(&state, made))?;
-    state_file::update(project, Some(run_id), Durability::Lazy, |state| {
+    context.note(&state, made)?;
+    context.update_lazily(|state| {
         state.context_checkpoint.work = words;
-    })
-    .map(|_| true)
+    })?;
+    Ok(true)
 }
 
 /// Which hooks and filters a commit may run. None of a repository that was created during the run: a session may have written

@@ -11,7 +11,7 @@ use plimsoll_domain::{Ending, Exit, RunState, SessionRecord, Status, Verdict};
 use plimsoll_launcher::client::Client;
 use plimsoll_launcher::process;
 use plimsoll_policy::silence::{Silence, Timeouts};
-use plimsoll_store::{Durability, clock, disk, sessions, state_file};
+use plimsoll_store::{clock, disk};
 use std::path::Path;
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ impl Runner<'_> {
         };
         self.watchdog.rest();
         for (model, tokens) in follower.windows() {
-            let _ = plimsoll_store::windows::learn(self.project, model, tokens);
+            let _ = plimsoll_store::windows::learn(self.context.project, model, tokens);
         }
         if !ended.denied_tools.is_empty() {
             self.watcher.tell(&Progress::Denied { state, tools: &ended.denied_tools });
@@ -68,21 +68,21 @@ impl Runner<'_> {
         if !follower.time_to_look() {
             return Ok(None);
         }
-        let now = state_file::load(self.project, Some(&self.run_id))?;
+        let now = self.context.load_state()?;
         // The state may be gone for a moment (an agent's `git clean`): the client is followed with what was known.
         let now = now.as_ref().unwrap_or(state);
-        let record = self.record_of(state);
+        let record = self.context.session_record(state);
         follower.sees_hooks(self.have_hooks_spoken(now, &record));
         // What keeps copies must not end the run.
-        let _ = backup::todo(self.project, now);
+        let _ = backup::todo(self.context.project, now);
         self.note_for_others(now, follower)?;
         if now.lifecycle.status() != Status::Cancelled && !follower.is_unguarded() {
-            let figures = self.figures.read_sessions(self.project, now);
+            let figures = self.figures.read_sessions(self.context.project, now);
             self.watcher.tell(&Progress::Load { state: now, record: &record, figures: &figures });
         }
         let timeouts = Timeouts {
-            idle: now.options.idle_timeout_seconds.unwrap_or(self.settings.idle_timeout_seconds),
-            tool: now.options.tool_timeout_seconds.unwrap_or(self.settings.tool_timeout_seconds),
+            idle: now.options.idle_timeout_seconds.unwrap_or(self.context.settings.idle_timeout_seconds),
+            tool: now.options.tool_timeout_seconds.unwrap_or(self.context.settings.tool_timeout_seconds),
         };
         let lingers = self.may_linger(&record, follower);
         Ok(match () {
@@ -112,7 +112,7 @@ impl Runner<'_> {
         if stops_after && !known.stops_after {
             self.watcher.tell(&Progress::StopRequested);
         }
-        state_file::update(self.project, Some(&self.run_id), Durability::Lazy, |state| {
+        self.context.update_lazily(|state| {
             state.iteration_record.api_trouble = trouble;
             state.iteration_record.stops_after = stops_after;
         })?;
@@ -126,9 +126,9 @@ impl Runner<'_> {
         let has_work =
             record.end.stop.as_ref().is_none_or(|stop| stop.background_tasks > 0 || stop.session_crons > 0);
         let seconds = if has_work && !is_stopped {
-            self.settings.background_wait_seconds
+            self.context.settings.background_wait_seconds
         } else {
-            self.settings.end_wait_seconds
+            self.context.settings.end_wait_seconds
         };
         Duration::from_secs(seconds)
     }
@@ -142,7 +142,7 @@ impl Runner<'_> {
         reason: Reason,
     ) -> Result<SessionResult, RunError> {
         if let Some(words) = reason.words() {
-            self.note(state, JournalEvent::ClientEnded { reason: words })?;
+            self.context.note(state, JournalEvent::ClientEnded { reason: words })?;
         }
         client.end(reason.grace_period());
         lifecycle::end_left_behind(state);
@@ -167,9 +167,9 @@ impl Runner<'_> {
         follower: &mut StreamReader,
         exit: Exit,
     ) -> Result<SessionResult, RunError> {
-        let now = state_file::load(self.project, Some(&self.run_id))?;
+        let now = self.context.load_state()?;
         let now = now.as_ref().unwrap_or(state);
-        let record = self.record_of(state);
+        let record = self.context.session_record(state);
         let hooks_seen = follower.sees_hooks(self.have_hooks_spoken(now, &record));
         let mut ended = follower.ended(exit);
         // A client that is interrupted in a tool can exit before it has written its result (2.1.329, on a busy computer). Its
@@ -192,15 +192,11 @@ impl Runner<'_> {
         }
     }
 
-    fn record_of(&self, state: &RunState) -> SessionRecord {
-        state.session_id.as_ref().map(|id| sessions::load(self.project, id)).unwrap_or_default()
-    }
-
     /// Whether our SessionStart hook has spoken. An agent may have replaced the state before we have looked once: the session's
     /// record says it, too.
     fn have_hooks_spoken(&self, now: &RunState, record: &SessionRecord) -> bool {
         let start = &record.start;
-        let is_recorded = start.started_at.is_some() && start.run_id.as_ref() == Some(&self.run_id);
+        let is_recorded = start.started_at.is_some() && start.run_id.as_ref() == Some(self.context.run_id);
         now.iteration_record.hooks_seen || is_recorded
     }
 
@@ -211,7 +207,7 @@ impl Runner<'_> {
         ended: SessionResult,
     ) -> Result<SessionResult, RunError> {
         let version = follower.version();
-        self.note(state, JournalEvent::Unguarded { client_version: version.clone() })?;
+        self.context.note(state, JournalEvent::Unguarded { client_version: version.clone() })?;
         let words = format!(
             " (client {version}), so nothing would guard it: check for `disableAllHooks` or `--bare`, for hook programs that cannot be started, or for a client too old for its settings"
         );

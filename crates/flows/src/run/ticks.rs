@@ -2,22 +2,23 @@
 
 use crate::context::facts;
 use crate::run::backup;
+use crate::run_context::RunContext;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, TicksTakenBack};
 use plimsoll_domain::taken_back::TakenBack;
-use plimsoll_domain::{RunId, RunState, plan_edit};
+use plimsoll_domain::{RunState, plan_edit};
 use plimsoll_policy::gate::Evidence;
 use plimsoll_policy::ticks;
-use plimsoll_store::{Durability, Project, StoreError, clock, disk, journal, state_file};
+use plimsoll_store::{Durability, Project, StoreError, clock, disk};
 
 /// Takes ticks back. The decision is written first, so a process that comes after a kill carries it out without running the
 /// commands once more; what it finds done it does not do again. Returns the state after it; none if the run is gone.
 pub(super) fn take_back(
-    project: &Project,
-    run_id: &RunId,
+    context: &RunContext<'_>,
     taken: &TakenBack,
     evidence: &mut Evidence,
 ) -> Result<Option<RunState>, StoreError> {
-    let decided = state_file::update(project, Some(run_id), Durability::Durable, |state| {
+    let project = context.project;
+    let decided = context.update(|state| {
         state.outcomes.taken_back = Some(taken.clone());
         state.clone()
     })?;
@@ -27,7 +28,7 @@ pub(super) fn take_back(
     // Before the state forgets the ticks: until then it is known that there is something to do.
     take_out_of_plan(project, &state, taken)?;
     let Some(todo) = facts::todo(project, &state) else { return Ok(Some(state)) };
-    let state = state_file::update(project, Some(run_id), Durability::Durable, |state| {
+    let state = context.update(|state| {
         ticks::take_back(state, taken, &todo);
         state.clone()
     })?;
@@ -59,7 +60,7 @@ fn take_out_of_plan(project: &Project, state: &RunState, taken: &TakenBack) -> R
 }
 
 /// Journals that ticks of the current session were taken back; nothing if that was done, or if none were.
-pub(super) fn note(project: &Project, state: &RunState) -> Result<(), StoreError> {
+pub(super) fn note(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
     let is_of_session =
         |taken: &&TakenBack| taken.iteration == state.iteration && taken.session_id == state.session_id;
     let Some(taken) = state.outcomes.taken_back.as_ref().filter(is_of_session) else { return Ok(()) };
@@ -69,6 +70,5 @@ pub(super) fn note(project: &Project, state: &RunState) -> Result<(), StoreError
         findings: taken.findings.clone(),
         protected: taken.protected.clone(),
     };
-    let line = JournalEntry::of_run_session(state, JournalEvent::TicksTakenBack(event));
-    if journal::tells(project, &line) { Ok(()) } else { journal::note(project, line) }
+    context.note_once(JournalEntry::of_run_session(state, JournalEvent::TicksTakenBack(event)))
 }

@@ -7,13 +7,16 @@ use crate::run::archive::{archive, is_archived};
 use crate::run::finish::record_end;
 use crate::run::session_output;
 use crate::run::stream_reader::StreamReader;
+use crate::run_context::RunContext;
 use crate::session_result::SessionResult;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::state::Phase;
 use plimsoll_domain::status::Status;
 use plimsoll_domain::{Ending, Exit, RunId, RunState};
 use plimsoll_launcher::client::Client;
-use plimsoll_store::{Durability, Project, StoreError, clock, disk, journal, lock, sessions, state_file};
+use plimsoll_store::{
+    Durability, Project, StoreError, clock, config, disk, journal, lock, sessions, state_file,
+};
 use std::time::Duration;
 
 /// Cancels the run for good. The session that works for it is ended by its next hook.
@@ -83,5 +86,6 @@ fn count_session(project: &Project, state: &RunState) -> Result<(), StoreError> 
     let record = sessions::load(project, &session_id);
     let ended = SessionResult { ending: Ending::Cancelled, ..reader.ended(Exit::default()) };
     let ended = complete_cost(project, &session_id, &record, ended);
-    record_end(project, &state.run_id, &ended).map(|_| ())
+    let settings = config::load_of_run(project, &state.run_id);
+    record_end(&RunContext { project, settings: &settings, run_id: &state.run_id }, &ended).map(|_| ())
 }

@@ -5,6 +5,7 @@ use super::create::refuse_review;
 use super::newest::{copy, nameless, newest_run_id};
 use super::{StartError, orphan, records};
 use crate::run::{branch, finish, protect};
+use crate::run_context::RunContext;
 use plimsoll_domain::item_brief::ItemBrief;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, RunBegun};
 use plimsoll_domain::limits::Limits;
@@ -13,7 +14,7 @@ use plimsoll_domain::status::Status;
 use plimsoll_domain::text::one_line;
 use plimsoll_domain::{RunState, Timestamp, Verdict};
 use plimsoll_policy::foreign;
-use plimsoll_store::{Durability, Project, StoreError, clock, journal, ledger, state_file};
+use plimsoll_store::{Durability, Project, StoreError, clock, config, journal, ledger, state_file};
 
 /// What `--resume` changes of a run; what is absent stays as it was.
 #[derive(Debug, Clone, Default)]
@@ -94,7 +95,8 @@ pub fn resume(project: &Project, changes: &Changes) -> Result<Resumed, StartErro
     };
     let protect = protect::record_further_paths(project, &known, &changes.protect)?;
     // Before the run is opened again: then its state no longer says how it ended.
-    finish::complete(project, &run_id)?;
+    let settings = config::load_of_run(project, &run_id);
+    finish::complete(&RunContext { project, settings: &settings, run_id: &run_id })?;
     let now = clock::stamp(clock::now());
     let state = state_file::update(project, Some(&run_id), Durability::Durable, |state| {
         change(state, changes);

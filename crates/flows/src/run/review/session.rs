@@ -88,7 +88,7 @@ impl Reviewing<'_, '_> {
             return Ok(Some((session, Ended { result, cause: EndCause::Itself })));
         }
         self.update(|state| {
-            super::count(self.project, state, &result);
+            super::count(self.context.project, state, &result);
             state.outcomes.reviews.session = None;
         })?;
         Ok(None)
@@ -158,7 +158,7 @@ impl Reviewing<'_, '_> {
         let base = review::base(self.state, &session.items);
         let base = base.map(CommitId::parse).transpose()?;
         let unknown = || NothingToReview::Unknown;
-        let root = self.project.root();
+        let root = self.context.project.root();
         let Some(merge) = environment::variable(MERGE_REPOSITORY_VARIABLE) else {
             let changes = changes_since(root, base.as_ref(), &NOT_THE_WORK, MOST_DIFF).ok_or_else(unknown)?;
             return Ok(ReviewedWork { changes, folder: root.to_owned(), exported: None });
@@ -166,7 +166,7 @@ impl Reviewing<'_, '_> {
         let (tree, _) = layout::repository(root).ok_or_else(unknown)?;
         let below = root.strip_prefix(tree).map_err(|_| unknown())?;
         let message = format!("plimsoll: what was left uncommitted of {}", clip(&named(&session.items), 60));
-        let allowed = allowed_programs(self.project, self.state);
+        let allowed = allowed_programs(self.context.project, self.state);
         if let Wip::Refused { why } = commit_wip(root, &message, &is_ours, allowed) {
             return Err(NothingToReview::Uncommitted(why));
         }
@@ -222,7 +222,7 @@ impl Reviewing<'_, '_> {
         let ours = ["-p", "--output-format", "stream-json", "--verbose", "--session-id", &session.id];
         ours.into_iter()
             .map(str::to_owned)
-            .chain(budget_left(self.project, self.state, self.reviewer.era, &given))
+            .chain(budget_left(self.context, self.state, self.reviewer.era, &given))
             .chain(given.iter().cloned())
             .chain(self.model().into_iter().flat_map(|model| [OPTION.to_owned(), model.to_owned()]))
             .chain(only_reads)
@@ -262,7 +262,7 @@ impl Reviewing<'_, '_> {
 
     /// Returns how the session ended and what it used. Its hooks record nothing, so its transcript is found by its id.
     fn result(&self, session: &ReviewSession, reader: &StreamReader, exit: Exit) -> SessionResult {
-        complete_cost(self.project, &session.id, &SessionRecord::default(), reader.ended(exit))
+        complete_cost(self.context.project, &session.id, &SessionRecord::default(), reader.ended(exit))
     }
 
     fn cause_to_end(&self, reader: &StreamReader, begun: Instant) -> Option<EndCause> {
@@ -288,6 +288,6 @@ impl Reviewing<'_, '_> {
     fn output(&self, session: &ReviewSession, kind: &str) -> PathBuf {
         let id: String = session.id.chars().take(8).collect();
         let name = format!("review-{:04}-{id}.{kind}", session.iteration);
-        self.project.run_folder(&self.state.run_id).join(name)
+        self.context.project.run_folder(&self.state.run_id).join(name)
     }
 }
