@@ -36,7 +36,7 @@ pub(crate) mod verify;
 mod watchdog;
 
 pub use client_error::{ClientError, SettingsFault};
-pub use observer::{Interrupts, Progress, RunObserver};
+pub use observer::{Interrupt, Interrupts, Progress, RunObserver};
 pub use preflight::{Preflight, prepare};
 pub(crate) use preflight::{check_can_confine, check_client};
 
@@ -321,7 +321,7 @@ impl Runner<'_> {
         self.watcher.tell(&Progress::Note(baseline::words(&self.last, &commands)));
         // No session is at work: the first Ctrl-C is enough.
         let known = baseline::learn(&self.context, &self.last, &commands, &|| {
-            self.watcher.interrupts().count() > 0 || self.context.is_cancelled()
+            self.watcher.interrupts().has_asked(Interrupt::Once) || self.context.is_cancelled()
         })?;
         match known {
             Known::Paused(paused) => Ok(Learned::Paused(paused)),
@@ -483,7 +483,7 @@ impl Runner<'_> {
 
     fn judge(&mut self, ended: &SessionResult) -> Result<Option<Finished>, StoreError> {
         let (context, interrupts) = (self.context, self.watcher.interrupts().clone());
-        let give_up = || interrupts.count() >= 2 || context.is_cancelled();
+        let give_up = || interrupts.has_asked(Interrupt::Twice) || context.is_cancelled();
         let mut reviewer = Reviewer {
             client: &self.options.client,
             client_arguments: &self.options.client_arguments,

@@ -36,7 +36,7 @@ pub use target::RemoteTarget;
 use crate::install::git_exclude::exclude_run_files;
 use crate::run::day;
 use crate::run::sandbox::CommandScope;
-use crate::run::{Options, Preflight, Progress, RunObserver};
+use crate::run::{Interrupt, Options, Preflight, Progress, RunObserver};
 use board::{Board, FleetBoard, LocalBoard};
 use connection::BoardConnection;
 use context::ParallelRun;
@@ -164,7 +164,7 @@ pub fn join(
     let table = Table::open(project, &run.run_id, || Ok(record_of_member(&plan, &ground)))?;
     let board = FleetBoard::new(table, board, heartbeat, remote.clone(), patience);
     let (interrupts, ends) = (watcher.interrupts().clone(), AtomicBool::new(false));
-    let is_interrupted = || interrupts.count() > 0;
+    let is_interrupted = || interrupts.has_asked(Interrupt::Once);
     retry::retry(retry::BEGINNING, &is_interrupted, BoardError::is_away, || board.look())?;
     let trees = settle_in(project, run, board.table(), ground, remote.own().clone(), true)?;
     let run = state_file::load(project, Some(&run.run_id))?.unwrap_or_else(|| run.clone());
@@ -178,7 +178,7 @@ pub fn join(
         target: &target,
         trees: &trees,
     };
-    let give_up = || interrupts.count() > 2 || ends.load(Ordering::Relaxed);
+    let give_up = || interrupts.has_asked(Interrupt::Again) || ends.load(Ordering::Relaxed);
     std::thread::scope(|scope| {
         scope.spawn(|| board.beat(&ends));
         scope.spawn(|| board.deliver_results(&ends, &give_up, &|item| merger::notes(&trees, item)));

@@ -18,7 +18,7 @@ use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::run_figures::RunFigures;
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
 use plimsoll_domain::{Ending, RunState, SessionRecord, Timestamp};
-use plimsoll_flows::run::{Interrupts, Progress, RunObserver};
+use plimsoll_flows::run::{Interrupt, Interrupts, Progress, RunObserver};
 use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_policy::statusline::{LoadView, View, load_line};
 use plimsoll_store::clock;
@@ -49,21 +49,20 @@ pub fn watcher(style: Style, continues: &str) -> std::io::Result<Box<dyn RunObse
     let ignored = plimsoll_launcher::process::ignored_signals();
     let bar = (style == Style::Bar).then(bar);
     // What was ignored when we were started (SIGHUP under nohup) stays ignored.
-    for (signal, weight) in
-        [(2, 1), (15, 2), (1, 2)].into_iter().filter(|(signal, _)| ignored & (1 << (signal - 1)) == 0)
-    {
+    let signals = [(2, Interrupt::Once), (15, Interrupt::Twice), (1, Interrupt::Twice)];
+    for (signal, interrupt) in signals.into_iter().filter(|(signal, _)| ignored & (1 << (signal - 1)) == 0) {
         let counter = interrupts.clone();
         // At once, not when the client says something next: who hears nothing presses it again.
-        let answer: Box<dyn Fn(usize) + Send> = match (&bar, style) {
+        let answer: Box<dyn Fn(Interrupt) + Send> = match (&bar, style) {
             (_, Style::Json) => Box::new(|_| ()),
             (bar, _) => {
                 let (bar, continues) = (bar.clone(), continues.to_owned());
-                Box::new(move |so_far| {
-                    print(bar.as_ref(), &format!("   {}", understood(so_far, &continues)), None);
+                Box::new(move |asked| {
+                    print(bar.as_ref(), &format!("   {}", understood(asked, &continues)), None);
                 })
             }
         };
-        signals::listen(signal, move || counter.add(weight), answer)?;
+        signals::listen(signal, move || counter.add(interrupt), answer)?;
     }
     Ok(match style {
         Style::Json => Box::new(Json::new(interrupts)),
@@ -73,13 +72,13 @@ pub fn watcher(style: Style, continues: &str) -> std::io::Result<Box<dyn RunObse
     })
 }
 
-/// What follows from having been interrupted so often.
-fn understood(interrupts: usize, continues: &str) -> String {
-    match interrupts {
-        ..=1 => {
+/// What follows from an interrupt.
+fn understood(asked: Interrupt, continues: &str) -> String {
+    match asked {
+        Interrupt::Once => {
             format!("stopping after the current session (Ctrl-C again ends it now); {continues} continues")
         }
-        _ => "ending the session now".to_owned(),
+        Interrupt::Twice | Interrupt::Again => "ending the session now".to_owned(),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{Progress, RunError, Runner};
 use crate::run::archive::archive;
 use crate::run::notify::notify;
+use crate::run::observer::Interrupt;
 use crate::run_context::RunContext;
 use plimsoll_domain::journal::{JournalEvent, VerdictReached};
 use plimsoll_domain::{RunState, Status, Timestamp, Verdict};
@@ -19,7 +20,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 impl Runner<'_> {
     /// Applies a verdict. Returns the exit code; none to continue with another round.
     pub(super) fn apply(&mut self, verdict: &Verdict) -> Result<Option<u8>, RunError> {
-        let interrupted = self.watcher.interrupts().count() > 0;
+        let interrupted = self.watcher.interrupts().has_asked(Interrupt::Once);
         match verdict {
             Verdict::Stop { status, .. } => {
                 self.tell_last_questions();
@@ -85,7 +86,7 @@ impl Runner<'_> {
         }
         self.watcher.tell(&Progress::Pause { until: end, seconds: milliseconds.div_ceil(1_000), reason });
         while clock::now() < end {
-            if self.watcher.interrupts().count() > 0 {
+            if self.watcher.interrupts().has_asked(Interrupt::Once) {
                 return Ok(Some(INTERRUPTED));
             }
             if let Some(code) = self.over_meanwhile()? {

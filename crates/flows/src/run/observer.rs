@@ -154,23 +154,72 @@ pub enum Progress<'a> {
 pub trait RunObserver {
     /// Receives an event.
     fn tell(&mut self, progress: &Progress<'_>);
-    /// How often the user has pressed Ctrl-C.
+    /// How the user has asked the run to end.
     fn interrupts(&self) -> &Interrupts;
 }
 
-/// How often the user has asked the run to end: Ctrl-C is one, SIGTERM and SIGHUP are two at once. The one that hears the
-/// signals shares it with the run.
+/// How urgently the user asks a run to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Interrupt {
+    /// The first Ctrl-C: the run ends after the session that is running.
+    Once,
+    /// The second one, SIGTERM or SIGHUP: the session is ended, too.
+    Twice,
+    /// Any after that: nothing more is waited for.
+    Again,
+}
+
+/// How the user has asked the run to end. The thread that hears the signals shares it with the run.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupts(Arc<AtomicUsize>);
 
 impl Interrupts {
-    /// Adds this many; returns the new count.
-    pub fn add(&self, count: usize) -> usize {
-        self.0.fetch_add(count, Ordering::SeqCst) + count
+    /// Adds a Ctrl-C, or two of them at once; returns what the user has asked for by now.
+    pub fn add(&self, interrupt: Interrupt) -> Interrupt {
+        let count = if interrupt == Interrupt::Once { 1 } else { 2 };
+        let before = self.0.fetch_add(count, Ordering::SeqCst);
+        of_count(before + count).unwrap_or(interrupt)
     }
 
-    /// The current count.
-    pub fn count(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
+    /// Returns what the user has asked for; none without an interrupt.
+    pub fn asked(&self) -> Option<Interrupt> {
+        of_count(self.0.load(Ordering::SeqCst))
+    }
+
+    /// Returns true if the user has asked for at least this.
+    pub fn has_asked(&self, interrupt: Interrupt) -> bool {
+        self.asked() >= Some(interrupt)
+    }
+}
+
+fn of_count(count: usize) -> Option<Interrupt> {
+    match count {
+        0 => None,
+        1 => Some(Interrupt::Once),
+        2 => Some(Interrupt::Twice),
+        _ => Some(Interrupt::Again),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_interrupt_or_a_signal_to_end_asks_for_more_than_the_first() {
+        use Interrupt::{Again, Once, Twice};
+        let tables: [(&[Interrupt], &[Interrupt]); 4] = [
+            (&[Once, Once, Once, Once], &[Once, Twice, Again, Again]),
+            (&[Twice, Once], &[Twice, Again]),
+            (&[Once, Twice], &[Once, Again]),
+            (&[], &[]),
+        ];
+        for (heard, expected) in tables {
+            let interrupts = Interrupts::default();
+            let asked: Vec<Interrupt> = heard.iter().map(|interrupt| interrupts.add(*interrupt)).collect();
+            assert_eq!(asked, expected);
+            assert_eq!(interrupts.asked(), expected.last().copied());
+            assert_eq!(interrupts.has_asked(Once), !heard.is_empty());
+        }
     }
 }

@@ -5,6 +5,7 @@ use super::{Progress, RunError, Runner};
 use crate::run::apply_verdict::{INTERRUPTED, take_deadline};
 use crate::run::lifecycle::StartError;
 use crate::run::notify::notify;
+use crate::run::observer::Interrupt;
 use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{Status, Timestamp, Verdict};
@@ -128,10 +129,10 @@ impl Runner<'_> {
 
     /// After one Ctrl-C a session at work may finish; after two it may not.
     fn is_asked_to_leave(&self) -> bool {
-        match self.watcher.interrupts().count() {
-            0 => false,
-            1 => !self.watchdog.has_client_at_work(),
-            _ => true,
+        match self.watcher.interrupts().asked() {
+            None => false,
+            Some(Interrupt::Once) => !self.watchdog.has_client_at_work(),
+            Some(Interrupt::Twice | Interrupt::Again) => true,
         }
     }
 

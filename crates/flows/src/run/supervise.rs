@@ -1,6 +1,7 @@
 //! Attending to a client that works: what it says, and the reasons to end it that do not come from itself.
 
 use super::{Progress, RunError, Runner};
+use crate::run::observer::Interrupt;
 use crate::run::stream_reader::StreamReader;
 use crate::run::{backup, lifecycle};
 use crate::session_result::{SessionResult, ends_interrupted};
@@ -62,7 +63,7 @@ impl Runner<'_> {
         state: &RunState,
         follower: &mut StreamReader,
     ) -> Result<Option<Reason>, RunError> {
-        if self.watcher.interrupts().count() >= 2 {
+        if self.watcher.interrupts().has_asked(Interrupt::Twice) {
             return Ok(Some(Reason::Interrupted));
         }
         if !follower.time_to_look() {
@@ -100,7 +101,7 @@ impl Runner<'_> {
     /// only when it changes.
     fn note_for_others(&mut self, now: &RunState, follower: &StreamReader) -> Result<(), RunError> {
         let known = &now.iteration_record;
-        let stops_after = self.watcher.interrupts().count() > 0;
+        let stops_after = self.watcher.interrupts().has_asked(Interrupt::Once);
         let trouble = follower.api_trouble().map(|trouble| ApiTrouble {
             // A `plimsoll run` before this one has seen it begin.
             since: known.api_trouble.as_ref().map_or(&trouble.since, |known| &known.since).clone(),

@@ -5,7 +5,7 @@
 //! works on.
 
 use crate::run::lifecycle;
-use crate::run::observer::Interrupts;
+use crate::run::observer::{Interrupt, Interrupts};
 use crate::run::supervise::GRACE_PERIOD;
 use chrono::{DateTime, Utc};
 use plimsoll_launcher::client::Client;
@@ -123,7 +123,7 @@ impl Shared {
         let mut asked: Option<Instant> = None;
         while !self.is_off.load(Ordering::SeqCst) {
             std::thread::sleep(LOOK_INTERVAL);
-            if terms.interrupts.count() >= 2 {
+            if terms.interrupts.has_asked(Interrupt::Twice) {
                 asked.get_or_insert_with(Instant::now);
             }
             let is_asked = asked.is_some_and(|asked| asked.elapsed() >= terms.after_interrupt);
@@ -181,9 +181,9 @@ mod tests {
         let interrupts = terms_of_one.interrupts.clone();
         let watchdog = Watchdog::start(terms_of_one);
         watchdog.watch(client, None);
-        interrupts.add(1);
+        interrupts.add(Interrupt::Once);
         assert!(!ends_within(client, Duration::from_millis(800)), "after one the session may finish");
-        interrupts.add(1);
+        interrupts.add(Interrupt::Once);
         assert!(ends_within(client, SOON));
         child.wait().unwrap();
 
@@ -233,7 +233,7 @@ mod tests {
         let _watchdog = Watchdog::start(terms);
         std::thread::sleep(Duration::from_millis(600));
         assert!(!LEFT.load(Ordering::SeqCst));
-        interrupts.add(2);
+        interrupts.add(Interrupt::Twice);
         let started = Instant::now();
         while !LEFT.load(Ordering::SeqCst) && started.elapsed() < SOON {
             std::thread::sleep(Duration::from_millis(10));

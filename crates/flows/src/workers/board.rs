@@ -13,6 +13,7 @@ mod tests;
 pub(super) use fleet::FleetBoard;
 pub(super) use local::LocalBoard;
 
+use crate::run::Interrupt;
 use crate::workers::closing::Closing;
 use crate::workers::connection::{Refused, WorkerNews};
 use crate::workers::error::MergeError;
@@ -83,7 +84,7 @@ pub(super) trait Board: Sync {
     fn orders(&self, closing: Option<&Closing>) -> Orders;
 
     /// Returns true while the board has still to hear what has become of items, and may.
-    fn has_unheard_results(&self, interrupts: usize, is_closing: bool) -> bool;
+    fn has_unheard_results(&self, interrupt: Option<Interrupt>, is_closing: bool) -> bool;
 
     /// Why nothing new begins here, once everything that was begun is over and nothing new is given out.
     fn closing_when_drained(&self) -> Option<Closing>;

@@ -14,7 +14,7 @@ mod turns;
 mod usage;
 
 use crate::run::lifecycle::StartError;
-use crate::run::{Progress, RunObserver};
+use crate::run::{Interrupt, Progress, RunObserver};
 use crate::workers::WorkersError;
 use crate::workers::board::Orders;
 use crate::workers::closing::Closing;
@@ -96,7 +96,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             self.reporter.tell(&Progress::Failed { error: error.to_string() });
             // What is at work ends with its session; the next `--resume` finds it.
             self.stop.cut();
-            self.slots.iter_mut().flatten().for_each(|slot| slot.ask_to_end(1));
+            self.slots.iter_mut().flatten().for_each(|slot| slot.ask_to_end(Interrupt::Once));
         }
         ended
     }
@@ -124,8 +124,8 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
 
     /// Orders of the user and of the board, and what was used.
     fn take_orders(&mut self) -> Result<(), WorkersError> {
-        let interrupts = self.stop.interrupts.count();
-        if interrupts > 0 && self.closing.is_none() {
+        let interrupt = self.stop.interrupts.asked();
+        if interrupt.is_some() && self.closing.is_none() {
             self.closing = Some(Closing::Interrupted);
         }
         if self.looked.is_none_or(|looked| looked.elapsed() >= FILES_INTERVAL) {
@@ -137,14 +137,20 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         self.closing = closing.or_else(|| self.closing.take());
         // What works on an item that is somebody else's by now is ended: its own group, and nothing else.
         for slot in self.slots.iter_mut().flatten().filter(|slot| !self.run.board.is_held(slot.claim)) {
-            slot.ask_to_end(2);
+            slot.ask_to_end(Interrupt::Twice);
         }
         if self.ends_at_once() {
             self.stop.cut();
         }
-        let times =
-            if interrupts >= 2 || self.ends_at_once() { 2 } else { usize::from(self.closing.is_some()) };
-        self.slots.iter_mut().flatten().for_each(|slot| slot.ask_to_end(times));
+        let asked = match &self.closing {
+            _ if interrupt >= Some(Interrupt::Twice) => Some(Interrupt::Twice),
+            Some(closing) if closing.ends_at_once() => Some(Interrupt::Twice),
+            Some(_) => Some(Interrupt::Once),
+            None => None,
+        };
+        if let Some(asked) = asked {
+            self.slots.iter_mut().flatten().for_each(|slot| slot.ask_to_end(asked));
+        }
         Ok(())
     }
 
@@ -238,7 +244,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
     /// True while something waits to be merged, and nothing keeps this process from it.
     fn may_merge(&self) -> bool {
         !self.merging.is_over()
-            && self.stop.interrupts.count() < 2
+            && !self.stop.interrupts.has_asked(Interrupt::Twice)
             && !self.ends_at_once()
             && !self.run.board.items_to_merge(self.takes_all()).is_empty()
     }
@@ -257,11 +263,11 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
     /// The exit code, once nothing is at work any more.
     fn end(&mut self) -> Result<Option<u8>, WorkersError> {
         let now = self.run.record();
-        let (interrupts, is_closing) = (self.stop.interrupts.count(), self.closing.is_some());
+        let (interrupt, is_closing) = (self.stop.interrupts.asked(), self.closing.is_some());
         let is_busy = self.slots.iter().any(Option::is_some)
             || self.merging.is_at_work()
             || self.may_merge() && self.run.board.waits_for_merging(is_closing)
-            || self.run.board.has_unheard_results(interrupts, is_closing);
+            || self.run.board.has_unheard_results(interrupt, is_closing);
         if is_busy {
             return Ok(None);
         }

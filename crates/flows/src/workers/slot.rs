@@ -1,5 +1,6 @@
 //! One worker with its item: the worktree being prepared, the item's run, or a pause.
 
+use crate::run::Interrupt;
 use crate::workers::tree::TreeError;
 use plimsoll_domain::Exit;
 use plimsoll_launcher::client::Client;
@@ -23,8 +24,8 @@ pub(super) struct Slot<'scope> {
     pub(super) worker: usize,
     pub(super) claim: Claim,
     pub(super) stage: Stage<'scope>,
-    /// How often its run was asked to end.
-    pub(super) asked: usize,
+    /// How its run was asked to end.
+    pub(super) asked: Option<Interrupt>,
 }
 
 impl Slot<'_> {
@@ -36,16 +37,16 @@ impl Slot<'_> {
         }
     }
 
-    /// Asks the item's run to end: as Ctrl-C does, once or twice.
-    pub(super) fn ask_to_end(&mut self, times: usize) {
+    /// Asks the item's run to end, as Ctrl-C does.
+    pub(super) fn ask_to_end(&mut self, interrupt: Interrupt) {
         let Stage::AtWork(client) = &self.stage else { return };
-        if self.asked >= times {
+        if self.asked >= Some(interrupt) {
             return;
         }
         if let Some(known) = client.identity() {
-            process::ask_to_end(known, times > 1);
+            process::ask_to_end(known, interrupt > Interrupt::Once);
         }
-        self.asked = times;
+        self.asked = Some(interrupt);
     }
 
     /// Returns true if the item's run is not at work, and its worktree is ready.

@@ -4,7 +4,7 @@
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::{RunId, Settings};
 use plimsoll_flows::linear::delivery::{self, Delivery, DeliveryError};
-use plimsoll_flows::run::{Interrupts, Progress, RunObserver};
+use plimsoll_flows::run::{Interrupt, Interrupts, Progress, RunObserver};
 use plimsoll_flows::workers::is_item_run;
 use plimsoll_store::{Project, journal};
 use std::time::{Duration, Instant};
@@ -81,7 +81,7 @@ impl Reporter<'_> {
         self.looked = Instant::now();
         let Some(delivery) = &self.delivery else { return };
         // The user has pressed Ctrl-C and waits: what is not delivered stays in the outbox.
-        let time = if self.inner.interrupts().count() > 0 { INTERRUPTED } else { time };
+        let time = if self.inner.interrupts().has_asked(Interrupt::Once) { INTERRUPTED } else { time };
         match delivery.deliver(self.project, &self.run_id, time) {
             Ok(None) => {}
             Ok(Some(words)) => self.say(&format!("Linear was not notified: {words}")),

@@ -11,6 +11,7 @@ mod heartbeat;
 pub(super) mod tests;
 
 use super::{Board, Orders, Pause, UnfinishedWork, local_moment};
+use crate::run::Interrupt;
 use crate::workers::closing::Closing;
 use crate::workers::connection::{BoardConnection, Ended, Refused, Reserved, UsedUp, WorkerNews};
 use crate::workers::error::{BoardError, MergeError};
@@ -516,17 +517,17 @@ impl Board for FleetBoard {
         Orders { words, closing }
     }
 
-    fn has_unheard_results(&self, interrupts: usize, is_closing: bool) -> bool {
+    fn has_unheard_results(&self, interrupt: Option<Interrupt>, is_closing: bool) -> bool {
         // Whoever wants it to end now, as a system that shuts down does, waits this long for what others could go on with.
-        let is_late =
-            interrupts >= 2 && self.since().hurried.get_or_insert_with(Instant::now).elapsed() >= FAREWELL;
+        let is_late = interrupt >= Some(Interrupt::Twice)
+            && self.since().hurried.get_or_insert_with(Instant::now).elapsed() >= FAREWELL;
         // Before anything ends it, what is away is waited for, as long as the patience lasts.
         let may_be_heard = match self.trouble() {
             None => true,
             Some(Trouble::Away(..)) => !is_closing,
             Some(Trouble::Fault(_)) => false,
         };
-        self.has_results() && may_be_heard && !is_late && interrupts <= 2
+        self.has_results() && may_be_heard && !is_late && interrupt < Some(Interrupt::Again)
     }
 
     fn closing_when_drained(&self) -> Option<Closing> {

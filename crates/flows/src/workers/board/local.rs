@@ -1,6 +1,7 @@
 //! The board of a run that works on one machine: the record of that machine, which nobody else changes.
 
 use super::{Board, Orders, Pause, UnfinishedWork, local_moment};
+use crate::run::Interrupt;
 use crate::workers::closing::Closing;
 use crate::workers::connection::{Refused, WorkerNews};
 use crate::workers::error::MergeError;
@@ -168,7 +169,7 @@ impl Board for LocalBoard {
         Orders::default()
     }
 
-    fn has_unheard_results(&self, _: usize, _: bool) -> bool {
+    fn has_unheard_results(&self, _: Option<Interrupt>, _: bool) -> bool {
         false
     }
 

@@ -392,11 +392,11 @@ fn while_the_board_is_away_the_record_has_results_and_no_landing() {
     let now = board.table().now();
     assert_eq!(now.board.items[1].stage, Stage::Offered { commit: commit(9) });
     assert_eq!(now.member.unwrap().outbox.len(), 1);
-    assert!(board.has_unheard_results(0, false) && !board.has_unheard_results(0, true));
+    assert!(board.has_unheard_results(None, false) && !board.has_unheard_results(None, true));
     memory.0.lock().unwrap().is_away = false;
     tell_results(&board);
     assert_eq!(memory.state().items[1].stage, Stage::Offered { commit: commit(9) });
-    assert!(!board.has_unheard_results(0, false));
+    assert!(!board.has_unheard_results(None, false));
 }
 
 /// The board of one machine, as the rules are tried on it.

@@ -60,7 +60,7 @@ impl<'scope> Scheduler<'scope, '_> {
             if self.slots.len() <= place {
                 self.slots.resize_with(place + 1, || None);
             }
-            let slot = Slot { worker: place + 1, claim, stage: Stage::Waiting, asked: 0 };
+            let slot = Slot { worker: place + 1, claim, stage: Stage::Waiting, asked: None };
             let kept = self.recover_one(slot, &now)?;
             self.slots[place] = kept;
         }
@@ -106,7 +106,7 @@ impl<'scope> Scheduler<'scope, '_> {
         }
         let goes_on = |item| child::goes_on_there(&self.run.project_of(item));
         let Some(claim) = board.claim(worker, &held, &goes_on)? else { return Ok(()) };
-        let slot = Slot { worker, claim, stage: Stage::Waiting, asked: 0 };
+        let slot = Slot { worker, claim, stage: Stage::Waiting, asked: None };
         self.slots[place] = Some(self.prepare(slot)?);
         Ok(())
     }
@@ -243,7 +243,7 @@ impl<'scope> Scheduler<'scope, '_> {
             Err(error) => return self.failed(&slot, &error.to_string()).map(|()| None),
         };
         self.write_down(&slot, client.identity(), cost_usd, goes_on)?;
-        Ok(Some(Slot { stage: Stage::AtWork(client), asked: 0, ..slot }))
+        Ok(Some(Slot { stage: Stage::AtWork(client), asked: None, ..slot }))
     }
 
     /// What an item's run is told of the whole plan.

@@ -195,7 +195,7 @@ impl<'scope> Scheduler<'scope, '_> {
                 notify(self.run.project, &state, &verdict);
             }
         }
-        (slot.stage, slot.asked) = (Stage::Waiting, 0);
+        (slot.stage, slot.asked) = (Stage::Waiting, None);
         Ok(slot)
     }
 }

@@ -1,6 +1,6 @@
 //! Whether anybody still waits for what is at work.
 
-use crate::run::Interrupts;
+use crate::run::{Interrupt, Interrupts};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,17 +19,17 @@ impl Stop {
 
     /// Asked by threads and commands whether they give up: at the second interrupt, for sessions come to their end before.
     pub(super) fn give_up(&self) -> impl Fn() -> bool + Send + Sync + 'static {
-        self.after(2)
+        self.after(Interrupt::Twice)
     }
 
     /// The same where no session is at work yet: the first Ctrl-C is enough.
     pub(super) fn give_up_at_once(&self) -> impl Fn() -> bool + Send + Sync + 'static {
-        self.after(1)
+        self.after(Interrupt::Once)
     }
 
-    fn after(&self, interrupts: usize) -> impl Fn() -> bool + Send + Sync + 'static {
-        let Stop { interrupts: heard, cut } = self.clone();
-        move || heard.count() >= interrupts || cut.load(Ordering::Relaxed)
+    fn after(&self, interrupt: Interrupt) -> impl Fn() -> bool + Send + Sync + 'static {
+        let Stop { interrupts, cut } = self.clone();
+        move || interrupts.has_asked(interrupt) || cut.load(Ordering::Relaxed)
     }
 
     /// Threads give up from now on.
