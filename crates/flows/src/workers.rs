@@ -37,6 +37,7 @@ use crate::install::git_exclude::exclude_run_files;
 use crate::run::day;
 use crate::run::sandbox::CommandScope;
 use crate::run::{Interrupt, Options, Preflight, Progress, RunObserver};
+use crate::run_context::RunContext;
 use board::{Board, FleetBoard, LocalBoard};
 use connection::BoardConnection;
 use context::ParallelRun;
@@ -118,17 +119,10 @@ pub fn run(
     if table.now().waits_for_next_day && day::is_spent(project, &run).is_none() {
         table.change(|workers| (workers.board.paused_until, workers.waits_for_next_day) = (0, false))?;
     }
+    let context = RunContext { project, settings, run_id: &run.run_id };
     let board = LocalBoard::new(table, project, trees.ground.repository.clone());
     let target = LocalTarget::new(board.table(), project, &run, &trees);
-    let work = ParallelRun {
-        project,
-        settings,
-        options,
-        state: &run,
-        board: &board,
-        target: &target,
-        trees: &trees,
-    };
+    let work = ParallelRun { context, options, state: &run, board: &board, target: &target, trees: &trees };
     std::thread::scope(|scope| Scheduler::new(scope, work, watcher, true).run())
 }
 
@@ -168,16 +162,9 @@ pub fn join(
     retry::retry(retry::BEGINNING, &is_interrupted, BoardError::is_away, || board.look())?;
     let trees = settle_in(project, run, board.table(), ground, remote.own().clone(), true)?;
     let run = state_file::load(project, Some(&run.run_id))?.unwrap_or_else(|| run.clone());
+    let context = RunContext { project, settings, run_id: &run.run_id };
     let target = FleetTarget::new(&remote, board.table(), &trees);
-    let work = ParallelRun {
-        project,
-        settings,
-        options,
-        state: &run,
-        board: &board,
-        target: &target,
-        trees: &trees,
-    };
+    let work = ParallelRun { context, options, state: &run, board: &board, target: &target, trees: &trees };
     let give_up = || interrupts.has_asked(Interrupt::Again) || ends.load(Ordering::Relaxed);
     std::thread::scope(|scope| {
         scope.spawn(|| board.beat(&ends));

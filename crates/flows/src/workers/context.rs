@@ -1,19 +1,19 @@
 //! What stays the same while a parallel run is at work.
 
 use crate::run::Options;
+use crate::run_context::RunContext;
 use crate::workers::board::Board;
 use crate::workers::shown_plan;
 use crate::workers::target::Target;
 use crate::workers::tree::Trees;
+use plimsoll_domain::RunState;
 use plimsoll_domain::workers::Workers;
-use plimsoll_domain::{RunState, Settings};
-use plimsoll_store::{Durability, Project, StoreError, state_file};
+use plimsoll_store::{Project, StoreError};
 
 /// A parallel run at work, for its scheduler and its merger.
 #[derive(Clone, Copy)]
 pub(super) struct ParallelRun<'env> {
-    pub(super) project: &'env Project,
-    pub(super) settings: &'env Settings,
+    pub(super) context: RunContext<'env>,
     pub(super) options: &'env Options,
     /// The state with which this process began.
     pub(super) state: &'env RunState,
@@ -38,23 +38,9 @@ impl ParallelRun<'_> {
         self.trees.project(&self.trees.of_item(item))
     }
 
-    /// The state as it is now; none if the run is gone.
-    pub(super) fn load_state(&self) -> Result<Option<RunState>, StoreError> {
-        state_file::load(self.project, Some(&self.state.run_id))
-    }
-
-    /// Changes the state.
-    pub(super) fn update_state<T>(
-        &self,
-        durability: Durability,
-        change: impl FnOnce(&mut RunState) -> T,
-    ) -> Result<Option<T>, StoreError> {
-        state_file::update(self.project, Some(&self.state.run_id), durability, change)
-    }
-
     /// Shows in plan and state what is merged, what waits for an answer, and what was used.
     pub(super) fn show(&self) -> Result<(), StoreError> {
-        shown_plan::show(self.project, self.state, self.board.table())
+        shown_plan::show(self.context.project, self.state, self.board.table())
     }
 
     /// How many workers there are.

@@ -342,7 +342,8 @@ impl Bench for Merger<'_> {
 
     fn verify(&mut self) -> Result<Option<String>, MergeError> {
         let (commands, must) = self.commands();
-        let outcomes = verify(&self.project(), self.run.settings, self.run.state, &commands, &self.give_up);
+        let outcomes =
+            verify(&self.project(), self.run.context.settings, self.run.state, &commands, &self.give_up);
         if outcomes.len() < commands.len() || outcomes.iter().any(|outcome| outcome.is_undecided) {
             return Err(MergeError::GivenUp);
         }

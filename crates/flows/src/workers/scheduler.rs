@@ -28,7 +28,7 @@ use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::workers::Work;
 use plimsoll_domain::{Status, Verdict};
 use plimsoll_policy::workers::{Claim, Outlook, outlook};
-use plimsoll_store::{Durability, state_file};
+use plimsoll_store::state_file;
 use reporter::Reporter;
 use std::thread::{Scope, sleep};
 use std::time::{Duration, Instant};
@@ -159,8 +159,8 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         self.run.board.keep_leases(self.held(), self.merging.is_at_work(), &|| self.worker_news());
         // Another machine may have merged what was done here.
         self.cleanup.remove_merged(self.run, &mut self.reporter)?;
-        let gone = || StartError::NoRun(self.run.project.root().display().to_string());
-        let state = self.run.load_state()?.ok_or_else(gone)?;
+        let gone = || StartError::NoRun(self.run.context.project.root().display().to_string());
+        let state = self.run.context.load_state()?.ok_or_else(gone)?;
         if state.lifecycle.status() == Status::Cancelled {
             self.closing = Some(Closing::Cancelled);
         }
@@ -294,7 +294,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         if self.run.record().stop_reason.is_some() {
             self.run.change(|workers| workers.stop_reason = None)?;
         }
-        self.run.update_state(Durability::Durable, |state| match &limit {
+        self.run.context.update(|state| match &limit {
             Some(limit) => state.lifecycle.wait_for(limit),
             None => state.lifecycle.go_on(),
         })?;

@@ -19,7 +19,6 @@ use plimsoll_domain::journal::{JournalEvent, SentBack, WorkerBegan};
 use plimsoll_domain::workers::Workers;
 use plimsoll_launcher::process::Identity;
 use plimsoll_policy::workers::Claim;
-use plimsoll_store::Durability;
 use std::time::Instant;
 
 impl<'scope> Scheduler<'scope, '_> {
@@ -121,7 +120,7 @@ impl<'scope> Scheduler<'scope, '_> {
             worker: slot.worker,
             branch: now.attempt_branch(item, epoch).map_err(|error| WorkersError::NoTarget(error.0))?,
             begins_at: now.works[item].start_commit().and_then(Result::ok),
-            plan: item_plan(run.project, &now, item)?,
+            plan: item_plan(run.context.project, &now, item)?,
             keeps_plan: child::keeps_plan(&run.project_of(item)),
             returned: run.target.returned_work(item),
         };
@@ -177,7 +176,7 @@ impl<'scope> Scheduler<'scope, '_> {
     /// The state says that the pause is over, as soon as a worker begins.
     fn end_pause(&mut self) -> Result<(), WorkersError> {
         if std::mem::take(&mut self.is_paused) {
-            self.run.update_state(Durability::Durable, |state| state.lifecycle.go_on())?;
+            self.run.context.update(|state| state.lifecycle.go_on())?;
         }
         Ok(())
     }
@@ -187,7 +186,7 @@ impl<'scope> Scheduler<'scope, '_> {
         // Whoever waits for money, too, holds none: two that left each other theirs would wait for ever.
         let at_work = self.slots.iter().flatten().filter(|slot| matches!(slot.stage, Stage::AtWork(_)));
         let others: Vec<usize> = at_work.map(|slot| slot.claim.item).collect();
-        let today = day::left(self.run.project, self.run.state);
+        let today = day::left(self.run.context.project, self.run.state);
         let item = slot.claim.item;
         let found = means(self.run.state, now, item, &others, self.run.worker_count(), today);
         self.run.board.reserve(slot.worker, item, found)
@@ -211,8 +210,8 @@ impl<'scope> Scheduler<'scope, '_> {
         };
         self.end_pause()?;
         let project = self.run.project_of(item);
-        let files = child::files(self.run.project, self.run.state, item, epoch);
-        let task = task_path(self.run.project, self.run.state).unwrap_or_default();
+        let files = child::files(self.run.context.project, self.run.state, item, epoch);
+        let task = task_path(self.run.context.project, self.run.state).unwrap_or_default();
         let start = Start {
             run: self.run.state,
             client: &self.run.options.client,
@@ -301,7 +300,7 @@ impl<'scope> Scheduler<'scope, '_> {
             ..ReturnedWork::default()
         };
         // Before the record: whoever takes the item up next looks here.
-        returned::keep(self.run.project, self.run.state, item, &work)?;
+        returned::keep(self.run.context.project, self.run.state, item, &work)?;
         let is_set_aside = self.run.board.fail(slot.claim, reason, end)?;
         let (item, reason) = (now.board.items[item].text.clone(), reason.to_owned());
         self.reporter.note(JournalEvent::SentBack(SentBack { item, reason, is_set_aside }))

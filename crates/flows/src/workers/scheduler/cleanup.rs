@@ -48,7 +48,7 @@ impl Cleanup {
             }
             // A client that outlived its run may have written since.
             run.target.carry_notes(item)?;
-            let moved = records::move_to(&project, run.project).map_err(|error| error.to_string());
+            let moved = records::move_to(&project, run.context.project).map_err(|error| error.to_string());
             let removed = moved
                 .and_then(|()| describe_uncommitted(run, &project, &tree).map_or(Ok(()), Err))
                 .and_then(|()| run.trees.remove(&tree).map_err(|error| error.to_string()));

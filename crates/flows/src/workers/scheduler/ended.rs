@@ -15,7 +15,7 @@ use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{Exit, Status, Verdict};
 use plimsoll_launcher::worktree;
 use plimsoll_policy::workers::Claim;
-use plimsoll_store::{Durability, clock, state_file};
+use plimsoll_store::{clock, state_file};
 
 /// What a worker does once its item's run has ended; none for nothing.
 type Ended<'scope> = Result<Option<Slot<'scope>>, WorkersError>;
@@ -32,7 +32,7 @@ impl<'scope> Scheduler<'scope, '_> {
         }
         self.run.target.carry_notes(item)?;
         let project = self.run.trees.project(&tree);
-        let errors = child::files(self.run.project, self.run.state, item, epoch).errors;
+        let errors = child::files(self.run.context.project, self.run.state, item, epoch).errors;
         let earlier = self.run.record().works[item].earlier_run.clone();
         let outcome = child::outcome(&project, &earlier, exit, &errors);
         let used = child::used(&project, &earlier);
@@ -137,7 +137,7 @@ impl<'scope> Scheduler<'scope, '_> {
         let project = self.run.project_of(slot.claim.item);
         let cost = state_file::load(&project, None)?.and_then(|state| state.items.growth.last().cloned());
         if let Some(cost) = cost {
-            self.run.update_state(Durability::Lazy, |state| state.note_growth(cost))?;
+            self.run.context.update_lazily(|state| state.note_growth(cost))?;
         }
         Ok(())
     }
@@ -151,8 +151,8 @@ impl<'scope> Scheduler<'scope, '_> {
         self.reporter.tell(&Progress::Parked { question: &asked });
         let event = JournalEvent::Parked { item: asked.item.clone(), question: asked.question.clone() };
         self.reporter.record(event)?;
-        if let Some(state) = self.run.load_state()? {
-            notify_of_questions(self.run.project, &state, &[asked]);
+        if let Some(state) = self.run.context.load_state()? {
+            notify_of_questions(self.run.context.project, &state, &[asked]);
         }
         Ok(())
     }
@@ -177,7 +177,8 @@ impl<'scope> Scheduler<'scope, '_> {
         pauses: u32,
     ) -> Result<Slot<'scope>, WorkersError> {
         self.turns.start_over();
-        let is_of_day = day::is_spent(self.run.project, self.run.state).is_some() || kind == PauseKind::Quota;
+        let is_of_day =
+            day::is_spent(self.run.context.project, self.run.state).is_some() || kind == PauseKind::Quota;
         let is_new = self.run.board.pause(&Pause { until: end, is_of_day })?;
         if !self.run.options.wait {
             self.closing.get_or_insert(Closing::Pause(kind, reason.to_owned()));
@@ -187,12 +188,12 @@ impl<'scope> Scheduler<'scope, '_> {
             let verdict =
                 Verdict::Pause { kind, until: Some(clock::stamp(until)), reason: reason.to_owned() };
             self.is_paused = true;
-            let state = self.run.update_state(Durability::Durable, |state| {
+            let state = self.run.context.update(|state| {
                 state.lifecycle.wait_for(&verdict);
                 state.clone()
             })?;
             if let (Some(state), true) = (state, pauses <= 1) {
-                notify(self.run.project, &state, &verdict);
+                notify(self.run.context.project, &state, &verdict);
             }
         }
         (slot.stage, slot.asked) = (Stage::Waiting, None);

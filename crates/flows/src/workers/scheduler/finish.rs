@@ -13,7 +13,7 @@ use crate::workers::closing::Closing;
 use crate::workers::context::ParallelRun;
 use crate::workers::merger::Merger;
 use plimsoll_domain::board::{Aside, Stage};
-use plimsoll_domain::journal::{JournalEntry, JournalEvent, VerdictReached};
+use plimsoll_domain::journal::{JournalEvent, VerdictReached};
 use plimsoll_domain::state::Deliver;
 use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_domain::verdict::PauseKind;
@@ -21,7 +21,7 @@ use plimsoll_domain::workers::Workers;
 use plimsoll_domain::{RunState, Status, Timestamp, Verdict};
 use plimsoll_launcher::branch::{Head, has_changes, head};
 use plimsoll_launcher::{git, worktree};
-use plimsoll_store::{Durability, clock, disk, journal};
+use plimsoll_store::{clock, disk};
 
 /// As a shell reports an interrupt.
 const INTERRUPTED: u8 = 130;
@@ -108,7 +108,7 @@ pub(super) fn finish(
             record_verdict(run, reporter, &Verdict::Pause { kind, until: paused_until(run), reason })?
         }
     };
-    let state = run.load_state()?;
+    let state = run.context.load_state()?;
     reporter.tell(&Progress::Over { state: state.as_ref(), code });
     Ok(code)
 }
@@ -118,8 +118,8 @@ fn note_changed_checks(run: ParallelRun<'_>) -> Result<(), WorkersError> {
     let target = run.record().target_branch().ok();
     let end = target.and_then(|target| worktree::end_of(&run.trees.ground.repository, &target));
     let Some(end) = end else { return Ok(()) };
-    let changed = changed_checks(run.project, run.state, Some(&end));
-    run.update_state(Durability::Lazy, |state| state.outcomes.changed_checks = changed)?;
+    let changed = changed_checks(run.context.project, run.state, Some(&end));
+    run.context.update_lazily(|state| state.outcomes.changed_checks = changed)?;
     Ok(())
 }
 
@@ -167,7 +167,7 @@ fn tell_kept(run: ParallelRun<'_>, reporter: &mut Reporter<'_>) {
 fn wait_for_user(run: ParallelRun<'_>, reporter: &mut Reporter<'_>) -> Result<u8, WorkersError> {
     let reason = "stopped with Ctrl-C".to_owned();
     let verdict = Verdict::Pause { kind: PauseKind::Interrupted, until: None, reason };
-    run.update_state(Durability::Durable, |state| state.lifecycle.wait_for(&verdict))?;
+    run.context.update(|state| state.lifecycle.wait_for(&verdict))?;
     reporter.tell_note("stopped, as requested with Ctrl-C");
     Ok(INTERRUPTED)
 }
@@ -178,7 +178,7 @@ fn record_verdict(
     verdict: &Verdict,
 ) -> Result<u8, WorkersError> {
     let now = clock::stamp(clock::now());
-    let state = run.update_state(Durability::Durable, |state| {
+    let state = run.context.update(|state| {
         match verdict {
             Verdict::Stop { status, .. } => state.lifecycle.stop(*status, verdict, now),
             Verdict::Pause { .. } | Verdict::Continue { .. } => state.lifecycle.take(verdict),
@@ -187,12 +187,12 @@ fn record_verdict(
     })?;
     let Some(state) = state else { return Ok(1) };
     let event = JournalEvent::Verdict(Box::new(VerdictReached::of(verdict)));
-    journal::note(run.project, JournalEntry::of_run(&state, event))?;
+    run.context.note_of_run(&state, event)?;
     if state.lifecycle.is_over() {
-        archive(run.project, &state)?;
+        archive(run.context.project, &state)?;
     }
     reporter.tell(&Progress::Judged { state: &state, verdict });
-    notify(run.project, &state, verdict);
+    notify(run.context.project, &state, verdict);
     Ok(state.lifecycle.status().exit_code())
 }
 
@@ -208,7 +208,7 @@ fn deliver(run: ParallelRun<'_>, reporter: &mut Reporter<'_>) {
 
 fn move_users_branch(run: ParallelRun<'_>) -> Result<String, NotDelivered> {
     let now = run.record();
-    let root = run.project.root();
+    let root = run.context.project.root();
     let branch = now.users_branch.clone();
     let target = now.target_branch().map_err(|_| NotDelivered::Gone)?;
     let end = worktree::end_of(root, &target).ok_or(NotDelivered::Gone)?;

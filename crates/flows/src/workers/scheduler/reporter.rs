@@ -4,9 +4,8 @@ use crate::run::linear_notes::note_item;
 use crate::run::{Progress, RunObserver};
 use crate::workers::WorkersError;
 use crate::workers::context::ParallelRun;
-use plimsoll_domain::journal::{JournalEntry, JournalEvent, Landed, SentBack};
+use plimsoll_domain::journal::{JournalEvent, Landed, SentBack};
 use plimsoll_policy::linear::ItemNews;
-use plimsoll_store::journal;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Reports for a parallel run.
@@ -60,7 +59,7 @@ impl<'env> Reporter<'env> {
     /// Records an event of which the observer hears in another way.
     pub(super) fn record(&self, event: JournalEvent) -> Result<(), WorkersError> {
         self.tell_linear(&event);
-        Ok(journal::note(self.run.project, JournalEntry::of_run(self.run.state, event))?)
+        Ok(self.run.context.note_of_run(self.run.state, event)?)
     }
 
     /// Notes for Linear what has become of items.
@@ -86,6 +85,6 @@ impl<'env> Reporter<'env> {
         let place = || self.run.record().board.items.iter().position(|row| row.text == item);
         let Some(place) = self.tells_linear.then(place).flatten() else { return };
         let number = u32::try_from(place + 1).unwrap_or(u32::MAX);
-        note_item(self.run.project, self.run.settings, self.run.state, number, item, news);
+        note_item(self.run.context.project, self.run.context.settings, self.run.state, number, item, news);
     }
 }

@@ -25,7 +25,7 @@ impl Usage {
     /// Reads what sessions have used, and notes it in the record.
     pub(super) fn read(&mut self, run: ParallelRun<'_>, slots: &[Option<Slot<'_>>]) {
         let now = run.record();
-        self.facts = read_items(&mut self.reader, run.project, run.state, &now);
+        self.facts = read_items(&mut self.reader, run.context.project, run.state, &now);
         for slot in slots.iter().flatten().filter(|slot| slot.process().is_some()) {
             let item = slot.claim.item;
             let used = child::used(&run.project_of(item), &now.works[item].earlier_run);
@@ -52,7 +52,7 @@ pub(super) fn show_used(run: ParallelRun<'_>, state: &RunState) {
     let used = run.record().used();
     if used != child::used_by(state) {
         // A write that fails must not end the run: it is repeated with the next look.
-        let _ = shown_plan::show_used(run.project, run.state, used);
+        let _ = shown_plan::show_used(run.context.project, run.state, used);
     }
 }
 
