@@ -6,11 +6,13 @@ mod interleavings;
 
 use super::fleet::tests::{remote_of, renew_leases, tell_results};
 use super::*;
-use crate::workers::connection::{BoardConnection, Look, Reserved, SharedItem};
+use crate::workers::connection::{BoardConnection, Ended, Look, Reserved, SharedItem, UsedUp};
 use crate::workers::error::BoardError;
 use crate::workers::target::RemoteTarget;
 use interleavings::Kept;
+use plimsoll_domain::Status;
 use plimsoll_domain::board::{Aside, BoardItem, BoardState, Stage};
+use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::workers::{ItemOutcome, ItemResult, Member, Work, Workers};
 use plimsoll_policy::plan::Item;
 use plimsoll_policy::workers::{self as rules, Fenced};
@@ -40,7 +42,11 @@ struct Fleet {
     /// Where the next attempt at each item begins, and beyond which commit its own begin.
     begins: Vec<(String, String)>,
     passed: Vec<String>,
-    is_away: bool,
+    is_draining: bool,
+    used_up: Option<UsedUp>,
+    ended: Option<Ended>,
+    /// What it says instead of an answer.
+    trouble: Option<BoardError>,
 }
 
 /// A connection to these rows.
@@ -50,10 +56,14 @@ struct Memory(Arc<Mutex<Fleet>>);
 impl Memory {
     fn decide<T>(&self, decide: impl FnOnce(&mut Fleet) -> Result<T, Fenced>) -> Result<T, BoardError> {
         let mut fleet = self.0.lock().unwrap();
-        if fleet.is_away {
-            return Err(BoardError::Away("nobody answers".to_owned()));
+        if let Some(trouble) = &fleet.trouble {
+            return Err(trouble.clone());
         }
         decide(&mut fleet).map_err(|Fenced| BoardError::Fenced)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Fleet)) {
+        change(&mut self.0.lock().unwrap());
     }
 
     fn state(&self) -> BoardState {
@@ -79,7 +89,9 @@ impl BoardConnection for Memory {
                 whole: BoardState { items: Vec::new(), ..fleet.state.clone() },
                 items: places.map(|place| (place, fleet.item(place))).collect(),
                 passed: fleet.passed.clone(),
-                ..Look::default()
+                is_draining: fleet.is_draining,
+                used_up: fleet.used_up,
+                ended: fleet.ended,
             })
         })
     }
@@ -378,7 +390,7 @@ fn while_the_board_is_away_the_record_has_results_and_no_landing() {
     board.offer(one, &commit(7)).unwrap();
     tell_results(&board);
     let merger = board.become_merger(NOBODY_GIVES_UP).unwrap().expect("the only one");
-    memory.0.lock().unwrap().is_away = true;
+    memory.change(|fleet| fleet.trouble = Some(BoardError::Away("nobody answers".to_owned())));
     let before = board.table().now();
     let (gives_up, landed): (&dyn Fn() -> bool, _) = (&|| true, parse(&commit(8)));
     let refused =
@@ -393,10 +405,137 @@ fn while_the_board_is_away_the_record_has_results_and_no_landing() {
     assert_eq!(now.board.items[1].stage, Stage::Offered { commit: commit(9) });
     assert_eq!(now.member.unwrap().outbox.len(), 1);
     assert!(board.has_unheard_results(None, false) && !board.has_unheard_results(None, true));
-    memory.0.lock().unwrap().is_away = false;
+    memory.change(|fleet| fleet.trouble = None);
     tell_results(&board);
     assert_eq!(memory.state().items[1].stage, Stage::Offered { commit: commit(9) });
     assert!(!board.has_unheard_results(None, false));
+}
+
+/// A machine of a fleet whose plan has two items.
+fn one_of_a_fleet(check: impl Fn(&FleetBoard, &Memory)) {
+    let folder = tempfile::tempdir().unwrap();
+    NOW.set(1_000);
+    let memory = fleet(&items(&["one", "two"]));
+    let board = machine(folder.path(), "a", &memory, &remote_of(folder.path()));
+    board.look().unwrap();
+    check(&board, &memory);
+}
+
+#[test]
+fn a_machine_hears_what_the_fleet_orders() {
+    let stopped = || Closing::Stop(Status::Cancelled, "the fleet was stopped".to_owned());
+    let spent = Closing::Stop(Status::Budget, "$2.00 of $2.00 spent by the whole fleet".to_owned());
+    let used = Closing::Stop(Status::MaxIterations, "9 sessions used by the whole fleet".to_owned());
+    let fault = Closing::Pause(PauseKind::Fault, "no such plan".to_owned());
+    type Change = fn(&mut Fleet);
+    let table: [(Change, Option<Closing>, Option<Closing>); 7] = [
+        (|_| (), None, None),
+        (|fleet| fleet.ended = Some(Ended::Stopped), None, Some(stopped())),
+        // What is stopped ends at once, whatever else was about to end it.
+        (|fleet| fleet.ended = Some(Ended::Stopped), Some(Closing::Interrupted), Some(stopped())),
+        (|fleet| fleet.used_up = Some(UsedUp::Money(2.0, 2.0)), None, Some(spent)),
+        (|fleet| fleet.used_up = Some(UsedUp::Sessions(9)), None, Some(used)),
+        (|fleet| fleet.used_up = Some(UsedUp::Sessions(9)), Some(Closing::Interrupted), None),
+        (|fleet| fleet.trouble = Some(BoardError::Refused("no such plan".to_owned())), None, Some(fault)),
+    ];
+    for (number, (change, closing, expected)) in table.into_iter().enumerate() {
+        one_of_a_fleet(|board, memory| {
+            memory.change(change);
+            let _ = board.look();
+            assert_eq!(
+                board.orders(closing.as_ref()),
+                Orders { words: None, closing: expected.clone() },
+                "{number}"
+            );
+        });
+    }
+}
+
+#[test]
+fn what_drains_gives_nothing_out_and_closes_what_is_over() {
+    one_of_a_fleet(|board, memory| {
+        assert!(board.may_claim(&[]) && board.closing_when_drained().is_none());
+        memory.change(|fleet| fleet.is_draining = true);
+        board.look().unwrap();
+        let drained = Closing::Stop(Status::Completed, "the fleet drains: 0 of 2 items merged".to_owned());
+        assert_eq!(board.closing_when_drained(), Some(drained));
+        assert!(!board.may_claim(&[]));
+        memory.change(|fleet| fleet.state.items.iter_mut().for_each(|row| row.stage = Stage::Merged));
+        board.look().unwrap();
+        assert_eq!(board.closing_when_drained(), None, "it is done, and not drained");
+    });
+}
+
+#[test]
+fn a_claim_whose_answer_was_lost_is_taken_up_with_its_epoch() {
+    one_of_a_fleet(|board, memory| {
+        let lost = memory.clone().claim("a/1").unwrap().unwrap().0;
+        board.look().unwrap();
+        assert_eq!(claim(board), lost);
+        assert_eq!(memory.state().items[lost.item].epoch, lost.epoch);
+    });
+}
+
+#[test]
+fn an_item_that_another_machine_has_taken_over_is_not_held_and_its_results_are_fenced() {
+    one_of_a_fleet(|board, memory| {
+        let late = claim(board);
+        NOW.set(now() + rules::LEASE);
+        let other = memory.clone().claim("b/1").unwrap().unwrap().0;
+        assert_eq!((other.item, other.epoch), (late.item, late.epoch + 1));
+        assert!(board.is_held(late), "it has not looked");
+        board.look().unwrap();
+        assert!(!board.is_held(late));
+        let before = memory.state();
+        board.keep_branch(late, &Left(1)).unwrap();
+        tell_results(board);
+        board.offer(late, &commit(7)).unwrap();
+        tell_results(board);
+        assert_eq!(memory.state(), before);
+        assert!(!board.has_unheard_results(None, false), "a fenced result is forgotten");
+    });
+}
+
+#[test]
+fn one_machine_merges_and_another_takes_over_when_it_is_gone() {
+    one_of_a_fleet(|board, memory| {
+        let other = memory.clone().become_merger("b").unwrap().unwrap();
+        board.look().unwrap();
+        assert!(!board.begins_merging() && board.waits_for_merging(false));
+        assert_eq!(board.become_merger(NOBODY_GIVES_UP).unwrap(), None);
+        let landed = parse(&commit(8));
+        assert!(board.land(other + 1, &[(0, &landed)], NOBODY_GIVES_UP).is_err());
+        memory.clone().step_down(other).unwrap();
+        board.look().unwrap();
+        assert!(board.begins_merging());
+        assert!(!board.begins_merging(), "what is tried in vain is tried again after a moment");
+        assert_eq!(board.become_merger(NOBODY_GIVES_UP).unwrap(), Some(other + 1));
+        board.leave(&[], &|| true);
+        assert_eq!(memory.state().merger.until, 0, "it steps down");
+    });
+}
+
+#[test]
+fn a_landing_that_the_board_has_lost_is_found_in_the_target() {
+    one_of_a_fleet(|board, memory| {
+        let is_there = |known: &str| known == commit(8);
+        board.settle(&is_there, &[(1, parse(&commit(8)))], NOBODY_GIVES_UP).unwrap();
+        assert_eq!(memory.state().items[1].stage, Stage::Merged);
+        assert_eq!(board.table().now().board.items[1].stage, Stage::Merged);
+    });
+}
+
+#[test]
+fn a_fleet_gives_an_item_its_share_of_what_is_left() {
+    one_of_a_fleet(|board, memory| {
+        let most = Means::Enough { cost_usd: Some(5.0), tokens: Some(7), sessions: 10 };
+        let share = Means::Enough { cost_usd: Some(1.0), tokens: Some(7), sessions: 3 };
+        assert_eq!(board.reserve(1, 0, most.clone()), share);
+        let none = Means::Tomorrow("spent".to_owned());
+        assert_eq!(board.reserve(1, 0, none.clone()), none);
+        memory.change(|fleet| fleet.trouble = Some(BoardError::Away("nobody answers".to_owned())));
+        assert_eq!(board.reserve(1, 0, most), Means::Later);
+    });
 }
 
 /// The board of one machine, as the rules are tried on it.
