@@ -1,11 +1,11 @@
 //! `plimsoll linear check`: each part of the way, in the order in which a note takes it, with what to do where it ends.
 
 use crate::client::{Linear, LinearError, RetryLimits, Viewer};
-use crate::console::say;
 use crate::way;
 use plimsoll_domain::Settings;
 use plimsoll_domain::text::{counted, one_line};
 use plimsoll_store::{Project, clock, config, outbox};
+use plimsoll_terminal::console::say;
 use std::process::ExitCode;
 use std::time::Duration;
 

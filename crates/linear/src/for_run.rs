@@ -2,13 +2,13 @@
 //! user should hear, 1 and why nothing could be sent, which the run remembers. Any other code says that this program failed.
 
 use crate::client::RetryLimits;
-use crate::console::say;
 use crate::deliver::{Asked, Report, deliver};
 use crate::way::{self, WayError};
 use plimsoll_domain::text::one_line;
 use plimsoll_flows::linear::delivery::RETRIES;
 use plimsoll_flows::linear::key::KeySource;
 use plimsoll_store::{Project, environment};
+use plimsoll_terminal::console::say;
 use std::process::ExitCode;
 use std::time::Duration;
 

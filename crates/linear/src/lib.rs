@@ -9,17 +9,18 @@
 
 mod check;
 mod client;
-mod console;
 mod deliver;
 mod for_run;
 mod sync;
 mod way;
 
-use console::{complain, fail, refused, say};
 use plimsoll_domain::Settings;
 use plimsoll_domain::build::Build;
 use plimsoll_flows::linear::command::LinearCommand;
 use plimsoll_store::{Project, config};
+use plimsoll_terminal::console::{fail, refused, say};
+use plimsoll_terminal::place::refuse_foreign_place;
+use plimsoll_terminal::signals;
 use std::process::ExitCode;
 
 const USAGE: &str = "Delivers the notes of Plimsoll's runs to Linear. `plimsoll linear --help` says more.
@@ -31,13 +32,9 @@ Usage: plimsoll-linear check             check settings, key, network, issue and
 
 `plimsoll run` starts it to deliver a run's notes.";
 
-/// As every system that we run on numbers it.
-const SIGXFSZ: i32 = 25;
-
 /// Does what the arguments of this process say.
 pub fn main() -> ExitCode {
-    // A file that grows beyond a limit (`ulimit -f`) is an error with a name, as on a full disk, and no end by a signal.
-    let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
+    signals::survive_file_size_limit();
     let arguments: Vec<String> =
         std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
@@ -55,10 +52,7 @@ pub fn main() -> ExitCode {
         }
         _ => match LinearCommand::of(&arguments) {
             Some(command) => run(&command),
-            None => {
-                complain(format!("plimsoll-linear does not know the arguments {arguments:?}\n\n{USAGE}"));
-                ExitCode::from(2)
-            }
+            None => fail(format!("plimsoll-linear does not know the arguments {arguments:?}\n\n{USAGE}"), 2),
         },
     }
 }
@@ -74,7 +68,7 @@ fn run(command: &LinearCommand) -> ExitCode {
 }
 
 fn for_user(action: impl FnOnce(&Project, &Settings) -> ExitCode) -> ExitCode {
-    if let Some(code) = passed_over() {
+    if let Some(code) = refuse_foreign_place(1) {
         return code;
     }
     let project = Project::of_command();
@@ -83,15 +77,4 @@ fn for_user(action: impl FnOnce(&Project, &Settings) -> ExitCode) -> ExitCode {
         Some(complaint) => refused(complaint),
         None => action(&project, &settings),
     }
-}
-
-/// As `plimsoll` does before its own commands: names a state upwards that is not this project's, and leaves one of another
-/// owner where we stand alone.
-fn passed_over() -> Option<ExitCode> {
-    let passed_over = Project::passed_over()?;
-    if passed_over.is_here() {
-        return Some(fail(passed_over));
-    }
-    complain(&passed_over);
-    None
 }

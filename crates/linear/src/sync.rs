@@ -1,12 +1,12 @@
 //! `plimsoll linear sync`: delivers the notes in the outbox, at the user's request.
 
 use crate::client::RetryLimits;
-use crate::console::{complain, fail, refused, say};
 use crate::deliver::{Asked, Delivered, Report, body_of, deliver};
 use crate::way;
 use plimsoll_domain::text::{counted, one_line};
 use plimsoll_domain::{RunId, Settings};
 use plimsoll_store::{Project, StoreError, clock, outbox};
+use plimsoll_terminal::console::{fail, refused, say, say_error};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -63,13 +63,13 @@ pub(crate) fn sync(project: &Project, settings: &Settings) -> ExitCode {
 fn tell(project: &Project, report: &Report) -> ExitCode {
     report.delivered.iter().for_each(|one| say(sentence(one)));
     for warning in report.delivered.iter().flat_map(|one| &one.warnings) {
-        complain(format!("Linear also says: {}", one_line(warning)));
+        say_error(&format!("Linear also says: {}", one_line(warning)));
     }
     for (run, other) in &report.elsewhere {
         let words = format!(
             "left: notes of run {run} are for {other}, and your settings name another issue (`linear.issue`)"
         );
-        complain(one_line(&words));
+        say_error(&one_line(&words));
     }
     match (&report.trouble, &report.wait) {
         (Some(error), _) => not_delivered(project, error, error.hint()),
@@ -78,7 +78,7 @@ fn tell(project: &Project, report: &Report) -> ExitCode {
                 clock::moment(&wait.until).map_or_else(|| wait.until.clone().to_string(), clock::for_people);
             not_delivered(project, &format!("Linear asked us to wait until {until}"), "try again then")
         }
-        _ if report.is_busy => fail("another plimsoll is delivering now\nhint: try again in a minute"),
+        _ if report.is_busy => fail("another plimsoll is delivering now\nhint: try again in a minute", 1),
         _ => ExitCode::SUCCESS,
     }
 }
@@ -91,5 +91,5 @@ fn sentence(one: &Delivered) -> String {
 
 fn not_delivered(project: &Project, error: &impl std::fmt::Display, hint: &str) -> ExitCode {
     let left = counted(outbox::all_undelivered(project), "note");
-    fail(format!("{}; {left} not delivered yet\nhint: {hint}", one_line(&error.to_string())))
+    fail(format!("{}; {left} not delivered yet\nhint: {hint}", one_line(&error.to_string())), 1)
 }

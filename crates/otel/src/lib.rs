@@ -9,7 +9,6 @@
 
 mod attributes;
 mod collector;
-mod console;
 mod delivery;
 mod follow;
 mod ids;
@@ -18,9 +17,10 @@ mod logs;
 mod queue;
 mod spans;
 
-use console::{fail, say};
 use plimsoll_domain::build::Build;
 use plimsoll_flows::telemetry::command::parse_follow_arguments;
+use plimsoll_terminal::console::{fail, say};
+use plimsoll_terminal::signals;
 use std::process::ExitCode;
 
 const USAGE: &str = "Sends the spans and the journal of Plimsoll's runs to an OpenTelemetry collector.
@@ -30,13 +30,9 @@ Usage: plimsoll-otel --version         print the version; with --json also targe
 
 `plimsoll run` starts it where CLAUDE_CODE_ENABLE_TELEMETRY=1 and OTEL_EXPORTER_OTLP_ENDPOINT are set.";
 
-/// As every system that we run on numbers it.
-const SIGXFSZ: i32 = 25;
-
 /// Does what the arguments of this process say.
 pub fn main() -> ExitCode {
-    // A file that grows beyond a limit (`ulimit -f`) is an error with a name, as on a full disk, and no end by a signal.
-    let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
+    signals::survive_file_size_limit();
     let arguments: Vec<String> =
         std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
@@ -46,8 +42,10 @@ pub fn main() -> ExitCode {
         _ => match parse_follow_arguments(&arguments) {
             Some(from) => follow::follow(from),
             None => {
-                fail(format!("plimsoll-otel does not know the arguments {arguments:?}\n\n{USAGE}"));
-                return ExitCode::from(2);
+                return fail(
+                    format!("plimsoll-otel does not know the arguments {arguments:?}\n\n{USAGE}"),
+                    2,
+                );
             }
         },
     }
