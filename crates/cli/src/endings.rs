@@ -1,9 +1,10 @@
 //! What the command says of each way in which a run ends: `plimsoll status`, the report, and `plimsoll run` as it leaves.
 //!
-//! One file, so that a new ending has all its words in one place, and does not compile until they are written.
+//! The table of the statuses has the words for all; here is what figures of the run change in them.
 
 use plimsoll_domain::breaker::BreakerCause;
 use plimsoll_domain::fatal::FatalKind;
+use plimsoll_domain::status::{Mood, Over, StatusTraits};
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::{RunState, Status, Verdict};
 use plimsoll_terminal::allowed_tools::allowing;
@@ -38,46 +39,36 @@ pub(crate) fn step(words: impl Into<String>, command: &str) -> PlainStep {
 
 /// A run's colour, sign and sentence on the report: each is enough alone.
 pub(crate) fn badge(status: Status, is_live: bool) -> (&'static str, &'static str, &'static str) {
-    match status {
-        Status::Completed => ("good", "✓", "Done."),
-        Status::Running if !is_live => ("wait", "‖", "Interrupted."),
-        Status::Running => ("going", "▸", "Still running."),
-        Status::Paused => ("wait", "‖", "Paused."),
-        Status::Blocked => ("wait", "?", "It needs an answer."),
-        Status::MaxIterations => ("wait", "■", "Out of sessions."),
-        Status::Budget => ("wait", "■", "Out of budget."),
-        Status::Deadline => ("wait", "■", "Out of time."),
-        Status::CircuitBreaker => ("bad", "✕", "Stuck."),
-        Status::FatalError => ("bad", "✕", "It could not continue."),
-        Status::Cancelled => ("wait", "■", "Cancelled."),
+    if status == Status::Running && !is_live {
+        return (Mood::Wait.word(), "‖", "Interrupted.");
     }
+    let StatusTraits { mood, sign, sentence, .. } = status.traits();
+    (mood.word(), sign, sentence)
 }
 
 /// The words for this run; none while it is running or paused.
 pub(crate) fn ending_words(state: &RunState) -> Option<EndingWords> {
-    Some(match state.lifecycle.status() {
-        Status::Running | Status::Paused => return None,
-        Status::Completed => completed(state),
-        Status::Blocked => blocked(state),
-        Status::MaxIterations => max_iterations(state),
-        Status::Budget => budget(state),
-        Status::Deadline => deadline(state),
-        Status::CircuitBreaker => breaker(state),
-        Status::FatalError => fatal(state),
-        Status::Cancelled => cancelled(),
-    })
-}
-
-/// An ending after which the run can continue, so.
-fn resumable(state: &RunState, heading: &'static str, steps: Vec<PlainStep>, way_on: &str) -> EndingWords {
-    EndingWords {
-        heading,
+    let status = state.lifecycle.status();
+    let over = status.traits().over.as_ref()?;
+    let usual = EndingWords {
+        heading: over.heading,
         reason: reason(state),
-        next: way_on.to_owned(),
-        way_on: Some(way_on.to_owned()),
-        options: Some("--resume".to_owned()),
-        steps,
-    }
+        next: over.next.or(over.way_on).unwrap_or_default().to_owned(),
+        way_on: over.way_on.map(str::to_owned),
+        options: over.options.map(str::to_owned),
+        steps: vec![step(over.advice, over.command)],
+    };
+    Some(match status {
+        Status::Blocked => blocked(state, usual),
+        Status::MaxIterations => max_iterations(state, over, usual),
+        Status::Budget => budget(state, over, usual),
+        Status::CircuitBreaker => breaker(state, over, usual),
+        Status::FatalError => EndingWords { steps: repair(state, over), ..usual },
+        // Its last verdict is about an earlier session.
+        Status::Cancelled => EndingWords { reason: None, ..usual },
+        // The table says it all.
+        _ => usual,
+    })
 }
 
 /// Why it stopped or paused, as the last verdict says.
@@ -89,72 +80,30 @@ pub(crate) fn reason(state: &RunState) -> Option<String> {
     Some(clip(&one_line(reason), 400))
 }
 
-fn completed(state: &RunState) -> EndingWords {
+fn blocked(state: &RunState, usual: EndingWords) -> EndingWords {
+    if crate::questions::waiting(state).is_none() {
+        return usual;
+    }
     EndingWords {
-        heading: "completed",
-        reason: reason(state),
-        next: "nothing: the run is done; see git log and plimsoll report".to_owned(),
-        way_on: None,
-        options: None,
-        steps: vec![step("Nothing is left to do. Review what was done:", "git log --stat")],
+        heading: "blocked: it needs your answer",
+        next: format!("answer and continue: {RESUME} --answer 1 'your answer'"),
+        steps: vec![step("Answer the questions of its sessions, then:", RESUME)],
+        ..usual
     }
 }
 
-fn cancelled() -> EndingWords {
-    let words = "It was cancelled and cannot be resumed. For the open items, start a new run:";
-    EndingWords {
-        heading: "cancelled with `plimsoll stop`",
-        reason: None,
-        next: "start a new run with: plimsoll run".to_owned(),
-        way_on: None,
-        options: None,
-        steps: vec![step(words, "plimsoll run")],
-    }
-}
-
-fn blocked(state: &RunState) -> EndingWords {
-    if crate::questions::waiting(state).is_some() {
-        let words = "Answer the questions of its sessions, then:";
-        return EndingWords {
-            next: format!("answer and continue: {RESUME} --answer 1 'your answer'"),
-            ..resumable(state, "blocked: it needs your answer", vec![step(words, RESUME)], RESUME)
-        };
-    }
-    let words = "Answer in PROMPT.md what blocks it (the agent's message is above), then:";
-    EndingWords {
-        next: format!("answer what blocks it, then: {RESUME}"),
-        ..resumable(state, "blocked: the agent cannot continue", vec![step(words, RESUME)], RESUME)
-    }
-}
-
-fn max_iterations(state: &RunState) -> EndingWords {
+fn max_iterations(state: &RunState, over: &Over, usual: EndingWords) -> EndingWords {
     let most = state.options.max_iterations;
     let more = most.saturating_add(10.max(2 * state.items.todo_items.len() as u32));
-    let steps =
-        vec![step("All its sessions are used. Allow more:", &format!("{RESUME} --max-iterations {more}"))];
-    let way_on = "plimsoll run --resume --max-iterations N, with a larger N";
     EndingWords {
         options: Some(format!("--resume --max-iterations {}", most.saturating_add(10))),
-        ..resumable(state, "out of sessions (max_iterations)", steps, way_on)
-    }
-}
-
-fn deadline(state: &RunState) -> EndingWords {
-    let steps = vec![step("Its deadline has passed. Set a later one:", &format!("{RESUME} --deadline 8h"))];
-    let way_on = "plimsoll run --resume --deadline TIME, with a later one";
-    // How much later, only the user can say.
-    EndingWords { options: None, ..resumable(state, "out of time (deadline)", steps, way_on) }
-}
-
-fn fatal(state: &RunState) -> EndingWords {
-    EndingWords {
-        next: format!("fix the cause, then: {RESUME}"),
-        ..resumable(state, "a fatal error (fatal_error)", repair(state), RESUME)
+        steps: vec![step(over.advice, &format!("{} --max-iterations {more}", over.command))],
+        ..usual
     }
 }
 
 /// The kind of the fatal error says what to fix.
-fn repair(state: &RunState) -> Vec<PlainStep> {
+fn repair(state: &RunState, over: &Over) -> Vec<PlainStep> {
     let kind = match state.lifecycle.last_verdict() {
         Some(Verdict::Stop { reason, .. }) => FatalKind::of(reason),
         Some(Verdict::Pause { .. } | Verdict::Continue { .. }) | None => FatalKind::Other,
@@ -174,33 +123,29 @@ fn repair(state: &RunState) -> Vec<PlainStep> {
                 "The model is not available. Name another one after `--`:",
                 "plimsoll run --resume -- --model opus",
             ),
-            FatalKind::Other => {
-                step("No session can succeed until this is fixed. Find out what is wrong:", "plimsoll doctor")
-            }
+            FatalKind::Other => step(over.advice, over.command),
         }
     };
     vec![first, step("Then continue:", RESUME)]
 }
 
-fn budget(state: &RunState) -> EndingWords {
-    let (heading, steps, way_on) = if plimsoll_policy::bounds::stops_for_quota(state) {
-        (
-            "out of quota (budget)",
-            vec![step("The allowed share of the quota is used. When the quota has room again:", RESUME)],
-            "plimsoll run --resume, when the quota has room again (or with a larger --stop-at-limit PERCENT)",
-        )
-    } else {
-        (
-            "out of money or tokens (budget)",
-            larger_budget(state),
-            "plimsoll run --resume --max-cost USD (or --max-tokens N), with more",
-        )
-    };
-    // More of what, only the user can say.
-    EndingWords { options: None, ..resumable(state, heading, steps, way_on) }
+fn budget(state: &RunState, over: &Over, usual: EndingWords) -> EndingWords {
+    if !plimsoll_policy::bounds::stops_for_quota(state) {
+        return EndingWords { steps: larger_budget(state, over), ..usual };
+    }
+    let way_on =
+        "plimsoll run --resume, when the quota has room again (or with a larger --stop-at-limit PERCENT)";
+    let advice = "The allowed share of the quota is used. When the quota has room again:";
+    EndingWords {
+        heading: "out of quota (budget)",
+        next: way_on.to_owned(),
+        way_on: Some(way_on.to_owned()),
+        steps: vec![step(advice, RESUME)],
+        ..usual
+    }
 }
 
-fn larger_budget(state: &RunState) -> Vec<PlainStep> {
+fn larger_budget(state: &RunState, over: &Over) -> Vec<PlainStep> {
     let spent = |used: f64, most: f64| used >= most;
     match (state.options.limits.max_cost_usd, state.options.limits.max_tokens) {
         (Some(most), _) if spent(state.spent.cost_usd, most) => {
@@ -217,27 +162,26 @@ fn larger_budget(state: &RunState) -> Vec<PlainStep> {
                 &format!("{RESUME} --max-tokens {more}M"),
             )]
         }
-        _ => vec![step("Its budget is used. Set a larger one:", RESUME)],
+        _ => vec![step(over.advice, over.command)],
     }
 }
 
-fn breaker(state: &RunState) -> EndingWords {
+fn breaker(state: &RunState, over: &Over, usual: EndingWords) -> EndingWords {
     let opened = state.outcomes.breaker.opened.as_ref();
     let evidence =
         opened.map(|opened| format!("{}: {}", opened.cause.word(), clip(&one_line(&opened.evidence), 400)));
-    let refused = is_stopped_by_refusals(state);
-    let allow = allowing(state, &state.outcomes.denied_tools, "--resume --reset-breaker");
-    let usual = "fix what stopped it, then: plimsoll run --resume --reset-breaker";
-    let way_on = allow.filter(|_| refused).unwrap_or_else(|| usual.to_owned());
-    EndingWords {
-        reason: evidence.or(reason(state)),
-        options: (!refused).then(|| "--resume --reset-breaker".to_owned()),
-        ..resumable(state, "stuck (circuit_breaker)", out_of_the_breaker(state), &way_on)
+    let with_evidence =
+        EndingWords { reason: evidence.or(reason(state)), steps: out_of_the_breaker(state, over), ..usual };
+    if !is_stopped_by_refusals(state) {
+        return with_evidence;
     }
+    let allow = allowing(state, &state.outcomes.denied_tools, "--resume --reset-breaker");
+    let way_on = allow.or_else(|| with_evidence.way_on.clone());
+    EndingWords { next: way_on.clone().unwrap_or_default(), way_on, options: None, ..with_evidence }
 }
 
-fn out_of_the_breaker(state: &RunState) -> Vec<PlainStep> {
-    let on = "plimsoll run --resume --reset-breaker";
+fn out_of_the_breaker(state: &RunState, over: &Over) -> Vec<PlainStep> {
+    let on = over.command;
     let cause = state.outcomes.breaker.opened.as_ref().map(|opened| opened.cause);
     let advice = match cause {
         Some(BreakerCause::PermissionDenied) => {
@@ -251,9 +195,7 @@ fn out_of_the_breaker(state: &RunState) -> Vec<PlainStep> {
         }
         Some(BreakerCause::EmptyReply) => "Its sessions said and did nothing. Check PROMPT.md, then:",
         Some(BreakerCause::QuickFailure) => "Its sessions failed at once. Try the client by hand, then:",
-        Some(BreakerCause::NoProgress) | None => {
-            "No more progress. Describe the current item more clearly, or split it, then:"
-        }
+        Some(BreakerCause::NoProgress) | None => over.advice,
     };
     let tools = &state.outcomes.denied_tools;
     let allow = allowing(state, tools, "--resume --reset-breaker")

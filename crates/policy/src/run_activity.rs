@@ -120,17 +120,8 @@ pub fn run_activity(evidence: &ActivityEvidence<'_>) -> RunActivity {
             kind if kind.passes() => RunActivity::Unattended { until: lifecycle.paused_until().cloned() },
             kind => RunActivity::Stopped(kind),
         },
-        (
-            Status::Completed
-            | Status::Blocked
-            | Status::MaxIterations
-            | Status::Budget
-            | Status::Deadline
-            | Status::CircuitBreaker
-            | Status::FatalError
-            | Status::Cancelled,
-            _,
-        ) => RunActivity::Over,
+        // All others are over.
+        _ => RunActivity::Over,
     }
 }
 

@@ -139,7 +139,7 @@ fn what_now(project: &Project, state: &RunState, left: usize) -> String {
     } else {
         format!("plimsoll run --todo {}", shell_word(file))
     };
-    let is_for_good = ending_words(state).is_some_and(|ending| ending.way_on.is_none());
+    let is_for_good = state.lifecycle.status().is_final();
     let then = if state.run_id.is_empty() || is_for_good {
         format!("to start a run: {new}")
     } else if lock::is_run_held(project) {

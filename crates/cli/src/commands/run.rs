@@ -5,7 +5,7 @@ use crate::changed_checks;
 use crate::commands::answer::{self, AnswerError};
 use crate::commands::linear;
 use crate::commands::start::{CHECKS, SESSIONS, TASK, TaskArguments, TaskError, WHILE_IT_RUNS, WORKERS};
-use crate::endings::{beside_way_on, ending_words, way_on};
+use crate::endings::{beside_way_on, way_on};
 use crate::other_plans;
 use crate::plan_checks;
 use crate::questions;
@@ -444,10 +444,10 @@ fn worker_options(arguments: &RunArguments) -> Result<Option<WorkerOptions>, Run
 fn say_what_now(project: &Project) {
     let Some(mut state) = state_file::load(project, None).ok().flatten() else { return };
     plimsoll_flows::run::questions::refresh(project, &mut state);
-    if !is_over_for_good(&state) {
+    if !state.lifecycle.status().is_final() {
         questions::lines(&state).iter().for_each(say_error);
     }
-    if !is_over_for_good(&state) {
+    if !state.lifecycle.status().is_final() {
         say_error(&format!("to continue: {}", way_on(&state)));
         if let Some(words) = beside_way_on(&state) {
             say_error(&words);
@@ -472,7 +472,7 @@ fn say_what_now(project: &Project) {
 /// A run that was completed or cancelled stays so: 0. One that the user can open again says how, with the exit
 /// code of its end.
 fn over(state: &RunState, json: bool) -> u8 {
-    let for_good = is_over_for_good(state);
+    let for_good = state.lifecycle.status().is_final();
     let reason = match state.lifecycle.last_verdict() {
         Some(Verdict::Stop { reason, .. }) if !for_good => reason.clone(),
         _ => "this run is over".to_owned(),
@@ -494,11 +494,6 @@ fn over(state: &RunState, json: bool) -> u8 {
         state.lifecycle.status()
     ));
     code
-}
-
-/// True if nothing opens the run again.
-fn is_over_for_good(state: &RunState) -> bool {
-    ending_words(state).is_some_and(|ending| ending.way_on.is_none())
 }
 
 fn absolute(path: PathBuf) -> PathBuf {

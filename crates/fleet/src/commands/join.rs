@@ -13,7 +13,7 @@ use plimsoll_domain::promise::{InvalidPromise, PromiseWord};
 use plimsoll_domain::prompt::task_text;
 use plimsoll_domain::state::{Deliver, WorkerOptions};
 use plimsoll_domain::text::{clip, counted, one_line};
-use plimsoll_domain::{RunState, Status, TodoList, todo};
+use plimsoll_domain::{RunState, TodoList, todo};
 use plimsoll_flows::run::lifecycle::{self, Changes, NewRun, Resumed, StartError};
 use plimsoll_flows::run::protect;
 use plimsoll_flows::run::sandbox::{self, SandboxError};
@@ -292,7 +292,7 @@ fn limits(arguments: &JoinArguments) -> Limits {
 /// True for a run of this fleet that is not over for good.
 fn goes_on(state: &RunState, fleet: &str) -> bool {
     let of_fleet = state.options.workers.as_ref().and_then(|workers| workers.fleet.as_deref());
-    of_fleet == Some(fleet) && !matches!(state.lifecycle.status(), Status::Completed | Status::Cancelled)
+    of_fleet == Some(fleet) && !state.lifecycle.status().is_final()
 }
 
 fn objective(file: &Path) -> Result<String, JoinError> {

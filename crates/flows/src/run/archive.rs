@@ -18,7 +18,7 @@ pub(crate) fn archive(project: &Project, state: &RunState) -> Result<(), StoreEr
     // tidied up is no reason to leave the run without an archive.
     let _ = crate::run::prompt::put_back(project, state);
     // One that stopped for a reason the user can repair may continue, and then needs the copy of its memory.
-    if matches!(state.lifecycle.status(), Status::Completed | Status::Cancelled) {
+    if state.lifecycle.status().is_final() {
         plimsoll_store::memory::forget_copy(project)?;
     }
     crate::run::linear_notes::note_end(project, state);

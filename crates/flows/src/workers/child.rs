@@ -183,15 +183,9 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// True for a run that is continued, and not begun anew.
+/// True for a run that is continued, and not begun anew. Where one was stuck, a new attempt may not be.
 fn goes_on(status: Status) -> bool {
-    match status {
-        Status::Running | Status::Paused => true,
-        Status::Blocked | Status::Budget | Status::MaxIterations | Status::Deadline | Status::FatalError => {
-            true
-        }
-        Status::Completed | Status::CircuitBreaker | Status::Cancelled => false,
-    }
+    !status.is_final() && status != Status::CircuitBreaker
 }
 
 /// True if an item's run goes on with the plan that it has: with its ticks and its notes. One that waits for an answer is given that.
@@ -269,9 +263,10 @@ pub(super) fn outcome(project: &Project, earlier_run: &str, exit: &Exit, errors:
         Status::Budget => Outcome::Budget,
         Status::Deadline => Outcome::OutOfTime,
         Status::FatalError => Outcome::Fatal(reason),
-        Status::CircuitBreaker => Outcome::Failed(reason),
         Status::Cancelled => Outcome::Failed("its run was cancelled".to_owned()),
         Status::Running => Outcome::Failed(last_words(errors, exit)),
+        // Stuck, or ended in another way that a new attempt need not share.
+        _ => Outcome::Failed(reason),
     }
 }
 

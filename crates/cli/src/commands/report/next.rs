@@ -112,7 +112,7 @@ const QUESTIONS: usize = 3;
 
 /// The questions that the user can still answer, with the commands for it.
 fn questions(scene: &Scene<'_>) -> Vec<PlainStep> {
-    let is_for_good = ending_words(scene.state).is_some_and(|ending| ending.way_on.is_none());
+    let is_for_good = scene.state.lifecycle.status().is_final();
     if !scene.is_present || is_for_good {
         return Vec::new();
     }
@@ -216,19 +216,7 @@ mod tests {
 
     #[test]
     fn every_command_to_copy_is_understood() {
-        let all = [
-            Status::Running,
-            Status::Paused,
-            Status::Completed,
-            Status::Blocked,
-            Status::MaxIterations,
-            Status::Budget,
-            Status::Deadline,
-            Status::CircuitBreaker,
-            Status::FatalError,
-            Status::Cancelled,
-        ];
-        for status in all {
+        for status in Status::ALL.iter().copied() {
             let limits = Limits { max_cost_usd: Some(20.0), ..Limits::default() };
             let state = RunState {
                 lifecycle: Lifecycle::of(status),

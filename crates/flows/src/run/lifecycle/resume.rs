@@ -86,7 +86,7 @@ pub fn resume(project: &Project, changes: &Changes) -> Result<Resumed, StartErro
     }
     // Read before the state is locked, and kept before the state names it.
     let known = state_file::load(project, Some(&run_id))?.ok_or_else(no_run)?;
-    let is_over_for_good = matches!(known.lifecycle.status(), Status::Completed | Status::Cancelled);
+    let is_over_for_good = known.lifecycle.status().is_final();
     // What a session that is not judged yet has changed is not recorded.
     let is_judged = known.iteration_record.phase == Phase::Judged;
     let changed_protected = match is_judged && !is_over_for_good {
@@ -129,7 +129,7 @@ pub fn return_to_branch(project: &Project) -> Result<Option<String>, StartError>
         return Ok(None);
     };
     let Some(state) = state_file::load(project, Some(&run_id))? else { return Ok(None) };
-    let is_over_for_good = matches!(state.lifecycle.status(), Status::Completed | Status::Cancelled);
+    let is_over_for_good = state.lifecycle.status().is_final();
     if is_over_for_good || orphan(&state).is_some() {
         return Ok(None);
     }
@@ -190,7 +190,7 @@ fn change(state: &mut RunState, changes: &Changes) {
 
 /// Opens a run again, unless what ended it still holds.
 fn reopen(state: &mut RunState, now: &Timestamp) {
-    let is_over_for_good = matches!(state.lifecycle.status(), Status::Completed | Status::Cancelled);
+    let is_over_for_good = state.lifecycle.status().is_final();
     let is_open_breaker =
         state.lifecycle.status() == Status::CircuitBreaker && state.outcomes.breaker.opened.is_some();
     if is_over_for_good || is_open_breaker {

@@ -100,6 +100,7 @@ fn tone(status: Status) -> Tone {
     match status {
         Status::Completed => Tone::Good,
         Status::Running | Status::Paused | Status::Cancelled => Tone::Plain,
+        // It ended before it was done.
         _ => Tone::Bad,
     }
 }
