@@ -39,7 +39,7 @@ pub(super) trait Board: Sync {
     fn pause(&self, pause: &Pause) -> Result<bool, StoreError>;
 
     /// Returns true if a worker could claim an item now. These are held by workers at work.
-    fn may_claim(&self, held: &[Claim]) -> bool;
+    fn can_claim(&self, held: &[Claim]) -> bool;
 
     /// Gives a worker of this machine (from 1) the first item that it can begin. `goes_on` tells whether the run of an item goes on
     /// in its worktree.
@@ -84,7 +84,7 @@ pub(super) trait Board: Sync {
     fn orders(&self, closing: Option<&Closing>) -> Orders;
 
     /// Returns true while the board has still to hear what has become of items, and may.
-    fn has_unheard_results(&self, interrupt: Option<Interrupt>, is_closing: bool) -> bool;
+    fn has_undelivered_results(&self, interrupt: Option<Interrupt>, is_closing: bool) -> bool;
 
     /// Why nothing new begins here, once everything that was begun is over and nothing new is given out.
     fn closing_when_drained(&self) -> Option<Closing>;
@@ -96,7 +96,7 @@ pub(super) trait Board: Sync {
     fn items_to_merge(&self, takes_all: bool) -> Vec<usize>;
 
     /// Returns true if a round of merging may begin here now.
-    fn begins_merging(&self) -> bool;
+    fn try_begin_merging(&self) -> bool;
 
     /// Returns true if this machine waits for what is to be merged before it ends.
     fn waits_for_merging(&self, is_closing: bool) -> bool;

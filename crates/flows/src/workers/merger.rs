@@ -75,7 +75,7 @@ impl<'a> Merger<'a> {
 
     /// Counts as merged what is on the branch by now; returns the branch's end.
     pub(super) fn settle(&mut self) -> Result<CommitId, MergeError> {
-        let tip = self.run.target.fetch(&[], self.give_up)?;
+        let tip = self.run.target.fetch_tip(&[], self.give_up)?;
         self.settle_at(&tip)?;
         Ok(tip)
     }
@@ -173,8 +173,8 @@ impl<'a> Merger<'a> {
             Ok(Rebased::Conflict { .. }) if self.end != self.tip => return Ok(false),
             Ok(Rebased::Conflict { files, words }) => {
                 // The next session is led to the work without the changes of the plan, if its repository can have that.
-                let work = work.ok().filter(|work| self.run.target.shows_work(work)).unwrap_or(commit);
-                let name = self.run.target.name_work(item, &work);
+                let work = work.ok().filter(|work| self.run.target.publish_work(work)).unwrap_or(commit);
+                let name = self.run.target.work_name(item, &work);
                 let back = Refusal::conflict(repository, &name, [&work, &beyond, &self.end], &files, &words);
                 self.send_back(&now, item, &back, None)?;
                 return Ok(false);
@@ -293,7 +293,7 @@ impl<'a> Merger<'a> {
         start: Option<(CommitId, CommitId)>,
     ) -> Result<(), MergeError> {
         let (start, beyond) = start.unzip();
-        let start = self.run.target.send_back(item, &refusal.work, start, self.give_up)?;
+        let start = self.run.target.keep_returned_work(item, &refusal.work, start, self.give_up)?;
         let beyond = beyond.filter(|_| start.is_some());
         let refused = Refused {
             merger: self.epoch,
@@ -322,7 +322,7 @@ impl Bench for Merger<'_> {
     type Error = MergeError;
 
     fn stack(&mut self, items: &[usize]) -> Result<Vec<usize>, MergeError> {
-        self.tip = self.run.target.fetch(items, self.give_up)?;
+        self.tip = self.run.target.fetch_tip(items, self.give_up)?;
         self.settle_at(&self.tip)?;
         self.end.clone_from(&self.tip);
         self.stacked.clear();
@@ -374,7 +374,7 @@ impl Bench for Merger<'_> {
         self.note_passed(&passed)?;
         let merged: Vec<(usize, u64)> =
             here.iter().map(|one| (one.item, now.board.items[one.item].epoch)).collect();
-        self.run.target.clean(&merged, self.give_up);
+        self.run.target.remove_merged(&merged, self.give_up);
         Ok(true)
     }
 

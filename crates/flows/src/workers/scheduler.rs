@@ -103,20 +103,20 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
 
     fn work(&mut self) -> Result<u8, WorkersError> {
         self.reporter.tell(&Progress::Run { state: self.run.state });
-        self.enter_status()?;
+        self.write_first_status()?;
         self.prepare_merging()?;
-        self.recover()?;
+        self.recover_items()?;
         loop {
             self.take_orders()?;
-            self.leave_paused();
-            self.follow()?;
-            self.look_at_merging()?;
+            self.close_if_paused();
+            self.advance_workers()?;
+            self.advance_merging()?;
             self.reporter.report_sent()?;
-            if let Some(code) = self.end()? {
+            if let Some(code) = self.finish_if_idle()? {
                 return Ok(code);
             }
-            self.take_up()?;
-            self.note_for_others();
+            self.claim_next_item()?;
+            self.record_waiting_workers();
             self.reporter.tell(&Progress::Figures { figures: &self.usage.figures(self.run) });
             sleep(LOOK_INTERVAL);
         }
@@ -130,7 +130,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         }
         if self.looked.is_none_or(|looked| looked.elapsed() >= FILES_INTERVAL) {
             self.looked = Some(Instant::now());
-            self.look_at_files()?;
+            self.read_files()?;
         }
         let Orders { words, closing } = self.run.board.orders(self.closing.as_ref());
         words.into_iter().for_each(|words| self.reporter.tell_note(words));
@@ -154,9 +154,9 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         Ok(())
     }
 
-    fn look_at_files(&mut self) -> Result<(), WorkersError> {
+    fn read_files(&mut self) -> Result<(), WorkersError> {
         self.usage.read(self.run, &self.slots);
-        self.run.board.keep_leases(self.held(), self.merging.is_at_work(), &|| self.worker_news());
+        self.run.board.keep_leases(self.held(), self.merging.is_running(), &|| self.worker_news());
         // Another machine may have merged what was done here.
         self.cleanup.remove_merged(self.run, &mut self.reporter)?;
         let gone = || StartError::NoRun(self.run.context.project.root().display().to_string());
@@ -206,27 +206,27 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
     }
 
     /// With `--no-wait` a pause that was there before ends this process as it ended the one before.
-    fn leave_paused(&mut self) {
+    fn close_if_paused(&mut self) {
         if !self.run.board.is_paused() || self.run.options.wait || self.closing.is_some() {
             return;
         }
-        if let Verdict::Pause { kind, reason, .. } = self.lasting_pause() {
+        if let Verdict::Pause { kind, reason, .. } = self.pause_that_lasts() {
             self.closing = Some(Closing::Pause(kind, reason));
         }
     }
 
     /// Goes on with each worker.
-    fn follow(&mut self) -> Result<(), WorkersError> {
+    fn advance_workers(&mut self) -> Result<(), WorkersError> {
         for place in 0..self.slots.len() {
             let Some(slot) = self.slots[place].take() else { continue };
-            self.slots[place] = self.follow_one(slot)?;
+            self.slots[place] = self.advance_worker(slot)?;
         }
         Ok(())
     }
 
     /// Takes up what a round of merging has left, and begins another where something waits.
-    fn look_at_merging(&mut self) -> Result<(), WorkersError> {
-        if let Some(end) = self.merging.take_end(self.closing.is_some()) {
+    fn advance_merging(&mut self) -> Result<(), WorkersError> {
+        if let Some(end) = self.merging.take_finished_round(self.closing.is_some()) {
             if let RoundEnd::Failed(why) = end {
                 let closing = Closing::Pause(PauseKind::Fault, format!("nothing can be merged: {why}"));
                 self.closing.get_or_insert(closing);
@@ -234,23 +234,23 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             self.cleanup.remove_merged(self.run, &mut self.reporter)?;
             self.run.show()?;
         }
-        if !self.merging.is_at_work() && self.may_merge() && self.run.board.begins_merging() {
-            let (news, takes_all) = (self.reporter.sender(), self.takes_all());
-            self.merging.begin(self.scope, self.run, &self.stop, news, takes_all);
+        if !self.merging.is_running() && self.can_merge() && self.run.board.try_begin_merging() {
+            let (news, takes_all) = (self.reporter.sender(), self.merges_everything());
+            self.merging.start_round(self.scope, self.run, &self.stop, news, takes_all);
         }
         Ok(())
     }
 
     /// True while something waits to be merged, and nothing keeps this process from it.
-    fn may_merge(&self) -> bool {
+    fn can_merge(&self) -> bool {
         !self.merging.is_over()
             && !self.stop.interrupts.has_asked(Interrupt::Twice)
             && !self.ends_at_once()
-            && !self.run.board.items_to_merge(self.takes_all()).is_empty()
+            && !self.run.board.items_to_merge(self.merges_everything()).is_empty()
     }
 
     /// True if nothing waits for an item's next attempt: none begins any more.
-    fn takes_all(&self) -> bool {
+    fn merges_everything(&self) -> bool {
         let is_idle = self.slots.iter().all(Option::is_none);
         // Nobody works and no item is free, so waiting would have no end.
         self.closing.is_some() || is_idle && self.outlook() != Outlook::Free
@@ -261,13 +261,13 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
     }
 
     /// The exit code, once nothing is at work any more.
-    fn end(&mut self) -> Result<Option<u8>, WorkersError> {
+    fn finish_if_idle(&mut self) -> Result<Option<u8>, WorkersError> {
         let now = self.run.record();
         let (interrupt, is_closing) = (self.stop.interrupts.asked(), self.closing.is_some());
         let is_busy = self.slots.iter().any(Option::is_some)
-            || self.merging.is_at_work()
-            || self.may_merge() && self.run.board.waits_for_merging(is_closing)
-            || self.run.board.has_unheard_results(interrupt, is_closing);
+            || self.merging.is_running()
+            || self.can_merge() && self.run.board.waits_for_merging(is_closing)
+            || self.run.board.has_undelivered_results(interrupt, is_closing);
         if is_busy {
             return Ok(None);
         }
@@ -277,20 +277,20 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         let outlook = outlook(&now.board, self.run.board.moment());
         let closing = match (outlook, self.closing.clone()) {
             (Outlook::Done, closing) if closing != Some(Closing::Cancelled) => {
-                finish::done(self.run.state, &now)
+                finish::closing_of_merged(self.run.state, &now)
             }
             (_, Some(closing)) => closing,
             (Outlook::Free | Outlook::Busy, None) => return Ok(None),
-            (Outlook::Stuck | Outlook::Done, None) => finish::stuck(&now),
+            (Outlook::Stuck | Outlook::Done, None) => finish::closing_of_stuck(&now),
         };
         self.cleanup.remove_merged(self.run, &mut self.reporter)?;
         finish(self.run, &mut self.reporter, &self.stop, closing).map(Some)
     }
 
     /// The process before this one may have left the state as paused: it is, if a limit still holds.
-    fn enter_status(&mut self) -> Result<(), WorkersError> {
+    fn write_first_status(&mut self) -> Result<(), WorkersError> {
         self.is_paused = self.run.board.is_paused();
-        let limit = self.is_paused.then(|| self.lasting_pause());
+        let limit = self.is_paused.then(|| self.pause_that_lasts());
         if self.run.record().stop_reason.is_some() {
             self.run.change(|workers| workers.stop_reason = None)?;
         }
@@ -302,7 +302,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
     }
 
     /// The pause of an earlier process that still lasts.
-    fn lasting_pause(&self) -> Verdict {
+    fn pause_that_lasts(&self) -> Verdict {
         let until = finish::paused_until(self.run);
         match self.run.state.lifecycle.last_verdict() {
             Some(Verdict::Pause { kind, reason, .. }) if kind.passes() => {
@@ -313,7 +313,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
     }
 
     /// Writes down what `plimsoll status` cannot see by itself: which workers wait, and why no new item starts.
-    fn note_for_others(&self) {
+    fn record_waiting_workers(&self) {
         let now = self.run.record();
         let is_waiting = |slot: &&Slot<'_>| slot.is_waiting();
         let waiting: Vec<usize> =

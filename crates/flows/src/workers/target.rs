@@ -20,10 +20,10 @@ use plimsoll_store::StoreError;
 /// What is asked of the place where work comes together. Commits are those of the repository in which results are merged.
 pub(super) trait Target: Sync {
     /// Its end as it is now, with the work on these items.
-    fn fetch(&self, items: &[usize], give_up: &dyn Fn() -> bool) -> Result<CommitId, MergeError>;
+    fn fetch_tip(&self, items: &[usize], give_up: &dyn Fn() -> bool) -> Result<CommitId, MergeError>;
 
     /// Its end as it was last seen; none if it is gone.
-    fn seen(&self) -> Option<CommitId>;
+    fn last_seen_tip(&self) -> Option<CommitId>;
 
     /// The commits by which items were about to land, where the board may have lost them.
     fn landings(&self) -> Vec<(usize, CommitId)>;
@@ -41,17 +41,17 @@ pub(super) trait Target: Sync {
     ) -> Result<bool, MergeError>;
 
     /// Removes what is left of items that are merged, each with the epoch of the attempt that landed.
-    fn clean(&self, merged: &[(usize, u64)], give_up: &dyn Fn() -> bool);
+    fn remove_merged(&self, merged: &[(usize, u64)], give_up: &dyn Fn() -> bool);
 
     /// Completes what an item's worktree is made of with what earlier sessions have left: others may have brought it.
-    fn bring(&self, wanted: Wanted, give_up: &dyn Fn() -> bool) -> Result<Wanted, TreeError>;
+    fn fetch_earlier_work(&self, wanted: Wanted, give_up: &dyn Fn() -> bool) -> Result<Wanted, TreeError>;
 
     /// Why the last work on an item was sent back, as it is known here.
     fn returned_work(&self, item: usize) -> Option<ReturnedWork>;
 
     /// Keeps why work is sent back, for the next session of its item, and the commit at which that begins. Returns the commit if
     /// the session can begin there.
-    fn send_back(
+    fn keep_returned_work(
         &self,
         item: usize,
         work: &ReturnedWork,
@@ -60,10 +60,10 @@ pub(super) trait Target: Sync {
     ) -> Result<Option<CommitId>, MergeError>;
 
     /// Returns true if the next session of an item can look at a commit that was made here.
-    fn shows_work(&self, commit: &CommitId) -> bool;
+    fn publish_work(&self, commit: &CommitId) -> bool;
 
     /// What the next session of an item calls its offered work, which ends at this commit.
-    fn name_work(&self, item: usize, end: &CommitId) -> String;
+    fn work_name(&self, item: usize, end: &CommitId) -> String;
 
     /// Carries what sessions wrote into their copies of the plan to where it is kept.
     fn carry_notes(&self, item: usize) -> Result<(), StoreError>;
@@ -75,12 +75,12 @@ pub(super) trait Target: Sync {
     fn plan_with_late_notes(&self) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Looks at what everything has come to, once every item is merged.
-    fn check_end(&self) -> EndCheck;
+    fn check_completed(&self) -> CompletionCheck;
 }
 
 /// What the end of a run is checked for.
 #[derive(Debug, Default)]
-pub(super) struct EndCheck {
+pub(super) struct CompletionCheck {
     /// What the user is told.
     pub(super) notes: Vec<String>,
     /// Why the run is not completed.

@@ -345,7 +345,7 @@ impl Board for FleetBoard {
     }
 
     /// What is seen here says when it is worth asking.
-    fn may_claim(&self, held: &[Claim]) -> bool {
+    fn can_claim(&self, held: &[Claim]) -> bool {
         let now = self.table.now();
         let is_soon = self.since().claimed.is_some_and(|at| at.elapsed() < CLAIM_INTERVAL);
         let is_answered = self.trouble().is_none() || self.is_to_be_tried();
@@ -517,7 +517,7 @@ impl Board for FleetBoard {
         Orders { words, closing }
     }
 
-    fn has_unheard_results(&self, interrupt: Option<Interrupt>, is_closing: bool) -> bool {
+    fn has_undelivered_results(&self, interrupt: Option<Interrupt>, is_closing: bool) -> bool {
         // Whoever wants it to end now, as a system that shuts down does, waits this long for what others could go on with.
         let is_late = interrupt >= Some(Interrupt::Twice)
             && self.since().hurried.get_or_insert_with(Instant::now).elapsed() >= FAREWELL;
@@ -561,7 +561,7 @@ impl Board for FleetBoard {
     }
 
     /// Another machine may be at it; and what is away is asked again after a moment.
-    fn begins_merging(&self) -> bool {
+    fn try_begin_merging(&self) -> bool {
         let is_soon = self.since().merged.is_some_and(|at| at.elapsed() < MERGE_INTERVAL);
         let is_away = self.trouble().is_some() && !self.is_to_be_tried();
         if self.is_merger_elsewhere() || is_soon || is_away {

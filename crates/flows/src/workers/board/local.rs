@@ -75,7 +75,7 @@ impl Board for LocalBoard {
         Ok(is_new)
     }
 
-    fn may_claim(&self, _: &[Claim]) -> bool {
+    fn can_claim(&self, _: &[Claim]) -> bool {
         outlook(&self.table.now().board, self.moment()) == Outlook::Free
     }
 
@@ -169,7 +169,7 @@ impl Board for LocalBoard {
         Orders::default()
     }
 
-    fn has_unheard_results(&self, _: Option<Interrupt>, _: bool) -> bool {
+    fn has_undelivered_results(&self, _: Option<Interrupt>, _: bool) -> bool {
         false
     }
 
@@ -183,7 +183,7 @@ impl Board for LocalBoard {
         items_to_merge(&self.table.now().board, takes_all)
     }
 
-    fn begins_merging(&self) -> bool {
+    fn try_begin_merging(&self) -> bool {
         true
     }
 

@@ -255,11 +255,11 @@ fn parse(commit: &str) -> CommitId {
 #[test]
 fn each_worker_gets_an_item_of_its_own_until_there_is_none() {
     with_both(|board, state, name| {
-        assert!(board.may_claim(&[]), "{name}");
+        assert!(board.can_claim(&[]), "{name}");
         let held = claim_all(board, &[1, 2, 3]);
         assert_eq!(board.claims_to_recover(), held, "{name}");
         assert_eq!(held, [Claim { item: 0, epoch: 1 }, Claim { item: 1, epoch: 1 }], "{name}");
-        assert!(!board.may_claim(&held), "{name}");
+        assert!(!board.can_claim(&held), "{name}");
         assert!(held.iter().all(|claim| board.is_held(*claim)), "{name}");
         let workers: Vec<usize> = board.table().now().works.iter().map(|work| work.worker).collect();
         assert_eq!(workers, [1, 2], "{name}");
@@ -357,7 +357,7 @@ fn a_pause_holds_all_workers_up_and_an_earlier_end_changes_nothing() {
         assert!(!pause(until - 1_000), "{name}");
         let left = state().paused_until - now();
         assert!((59_000..=60_000).contains(&left), "{name}: {left}");
-        assert!(!board.may_claim(&[]), "{name}");
+        assert!(!board.can_claim(&[]), "{name}");
         // What one machine's user may spend on a day holds up no other machine.
         assert!(board.pause(&Pause { until: until + 60_000, is_of_day: true }).unwrap(), "{name}");
         assert_eq!(state().paused_until - now() > 61_000, name == "local", "{name}");
@@ -404,11 +404,11 @@ fn while_the_board_is_away_the_record_has_results_and_no_landing() {
     let now = board.table().now();
     assert_eq!(now.board.items[1].stage, Stage::Offered { commit: commit(9) });
     assert_eq!(now.member.unwrap().outbox.len(), 1);
-    assert!(board.has_unheard_results(None, false) && !board.has_unheard_results(None, true));
+    assert!(board.has_undelivered_results(None, false) && !board.has_undelivered_results(None, true));
     memory.change(|fleet| fleet.trouble = None);
     tell_results(&board);
     assert_eq!(memory.state().items[1].stage, Stage::Offered { commit: commit(9) });
-    assert!(!board.has_unheard_results(None, false));
+    assert!(!board.has_undelivered_results(None, false));
 }
 
 /// A machine of a fleet whose plan has two items.
@@ -454,12 +454,12 @@ fn a_machine_hears_what_the_fleet_orders() {
 #[test]
 fn what_drains_gives_nothing_out_and_closes_what_is_over() {
     one_of_a_fleet(|board, memory| {
-        assert!(board.may_claim(&[]) && board.closing_when_drained().is_none());
+        assert!(board.can_claim(&[]) && board.closing_when_drained().is_none());
         memory.change(|fleet| fleet.is_draining = true);
         board.look().unwrap();
         let drained = Closing::Stop(Status::Completed, "the fleet drains: 0 of 2 items merged".to_owned());
         assert_eq!(board.closing_when_drained(), Some(drained));
-        assert!(!board.may_claim(&[]));
+        assert!(!board.can_claim(&[]));
         memory.change(|fleet| fleet.state.items.iter_mut().for_each(|row| row.stage = Stage::Merged));
         board.look().unwrap();
         assert_eq!(board.closing_when_drained(), None, "it is done, and not drained");
@@ -492,7 +492,7 @@ fn an_item_that_another_machine_has_taken_over_is_not_held_and_its_results_are_f
         board.offer(late, &commit(7)).unwrap();
         tell_results(board);
         assert_eq!(memory.state(), before);
-        assert!(!board.has_unheard_results(None, false), "a fenced result is forgotten");
+        assert!(!board.has_undelivered_results(None, false), "a fenced result is forgotten");
     });
 }
 
@@ -501,14 +501,14 @@ fn one_machine_merges_and_another_takes_over_when_it_is_gone() {
     one_of_a_fleet(|board, memory| {
         let other = memory.clone().become_merger("b").unwrap().unwrap();
         board.look().unwrap();
-        assert!(!board.begins_merging() && board.waits_for_merging(false));
+        assert!(!board.try_begin_merging() && board.waits_for_merging(false));
         assert_eq!(board.become_merger(NOBODY_GIVES_UP).unwrap(), None);
         let landed = parse(&commit(8));
         assert!(board.land(other + 1, &[(0, &landed)], NOBODY_GIVES_UP).is_err());
         memory.clone().step_down(other).unwrap();
         board.look().unwrap();
-        assert!(board.begins_merging());
-        assert!(!board.begins_merging(), "what is tried in vain is tried again after a moment");
+        assert!(board.try_begin_merging());
+        assert!(!board.try_begin_merging(), "what is tried in vain is tried again after a moment");
         assert_eq!(board.become_merger(NOBODY_GIVES_UP).unwrap(), Some(other + 1));
         board.leave(&[], &|| true);
         assert_eq!(memory.state().merger.until, 0, "it steps down");

@@ -25,7 +25,7 @@ impl<'scope> Scheduler<'scope, '_> {
     /// Prepares the worktree in which results come together, and learns what passes there.
     pub(super) fn prepare_merging(&mut self) -> Result<(), WorkersError> {
         let give_up = self.stop.give_up_at_once();
-        let mut merger = Merger::new(self.run, &give_up, self.reporter.sender(), self.takes_all());
+        let mut merger = Merger::new(self.run, &give_up, self.reporter.sender(), self.merges_everything());
         let broken = |error: MergeError| WorkersError::NothingLearned(error.to_string());
         let tip = retry(BEGINNING, &give_up, MergeError::may_pass, || merger.settle()).map_err(broken)?;
         let prepared = self.run.trees.prepare_merger(&tip, &give_up);
@@ -48,7 +48,7 @@ impl<'scope> Scheduler<'scope, '_> {
 
     /// What an earlier process has left: runs of items that live are followed, those that have ended are judged, and the others
     /// go on.
-    pub(super) fn recover(&mut self) -> Result<(), WorkersError> {
+    pub(super) fn recover_items(&mut self) -> Result<(), WorkersError> {
         let now = self.run.record();
         self.slots.resize_with(self.run.worker_count(), || None);
         for claim in self.run.board.claims_to_recover() {
@@ -60,13 +60,13 @@ impl<'scope> Scheduler<'scope, '_> {
                 self.slots.resize_with(place + 1, || None);
             }
             let slot = Slot { worker: place + 1, claim, stage: Stage::Waiting, asked: None };
-            let kept = self.recover_one(slot, &now)?;
+            let kept = self.recover_item(slot, &now)?;
             self.slots[place] = kept;
         }
         Ok(())
     }
 
-    fn recover_one(
+    fn recover_item(
         &mut self,
         mut slot: Slot<'scope>,
         now: &Workers,
@@ -89,29 +89,29 @@ impl<'scope> Scheduler<'scope, '_> {
         }
         let work = &now.works[item];
         if child::is_over(&project, &work.earlier_run) && work.pid.is_some() {
-            return self.ended(slot, &plimsoll_domain::Exit::default());
+            return self.handle_end_of_run(slot, &plimsoll_domain::Exit::default());
         }
         self.run.change(|workers| workers.works[item].pid = None)?;
-        self.prepare(slot).map(Some)
+        self.prepare_worktree(slot).map(Some)
     }
 
     /// Takes the next item, if a worker is free.
-    pub(super) fn take_up(&mut self) -> Result<(), WorkersError> {
+    pub(super) fn claim_next_item(&mut self) -> Result<(), WorkersError> {
         let free = (0..self.run.worker_count()).find(|place| self.slots[*place].is_none());
         let (Some(place), None) = (free, &self.closing) else { return Ok(()) };
         let (board, worker, held) = (self.run.board, place + 1, self.held());
-        if board.is_paused() || !board.may_claim(&held) || !self.turns.take(worker) {
+        if board.is_paused() || !board.can_claim(&held) || !self.turns.try_begin(worker) {
             return Ok(());
         }
         let goes_on = |item| child::goes_on_there(&self.run.project_of(item));
         let Some(claim) = board.claim(worker, &held, &goes_on)? else { return Ok(()) };
         let slot = Slot { worker, claim, stage: Stage::Waiting, asked: None };
-        self.slots[place] = Some(self.prepare(slot)?);
+        self.slots[place] = Some(self.prepare_worktree(slot)?);
         Ok(())
     }
 
     /// Begins to prepare the worktree of an item.
-    fn prepare(&mut self, mut slot: Slot<'scope>) -> Result<Slot<'scope>, WorkersError> {
+    fn prepare_worktree(&mut self, mut slot: Slot<'scope>) -> Result<Slot<'scope>, WorkersError> {
         let Claim { item, epoch } = slot.claim;
         let (now, run) = (self.run.record(), self.run);
         run.target.carry_notes(item)?;
@@ -125,19 +125,20 @@ impl<'scope> Scheduler<'scope, '_> {
             returned: run.target.returned_work(item),
         };
         let give_up = self.stop.give_up_at_once();
-        let handle =
-            self.scope.spawn(move || run.trees.prepare(&run.target.bring(wanted, &give_up)?, &give_up));
+        let handle = self
+            .scope
+            .spawn(move || run.trees.prepare(&run.target.fetch_earlier_work(wanted, &give_up)?, &give_up));
         slot.stage = Stage::Preparing(handle);
         Ok(slot)
     }
 
     /// Goes on with a worker.
-    pub(super) fn follow_one(
+    pub(super) fn advance_worker(
         &mut self,
         mut slot: Slot<'scope>,
     ) -> Result<Option<Slot<'scope>>, WorkersError> {
         if let Some(exit) = slot.ended() {
-            return self.ended(slot, &exit);
+            return self.handle_end_of_run(slot, &exit);
         }
         let is_held = self.run.board.is_held(slot.claim);
         match slot.stage {
@@ -154,11 +155,11 @@ impl<'scope> Scheduler<'scope, '_> {
                 let slot = Slot { stage: Stage::Waiting, ..slot };
                 match handle.join() {
                     _ if !is_held => Ok(None),
-                    Ok(Ok(())) => self.start(slot),
+                    Ok(Ok(())) => self.start_item_run(slot),
                     // That costs no try: it goes back, and is taken again once the remote is there.
                     Ok(Err(TreeError::Remote(_))) => self.release(&slot).map(|()| None),
-                    Ok(Err(error)) => self.failed(&slot, &error.to_string()).map(|()| None),
-                    Err(_) => self.failed(&slot, "its worktree could not be prepared").map(|()| None),
+                    Ok(Err(error)) => self.record_failure(&slot, &error.to_string()).map(|()| None),
+                    Err(_) => self.record_failure(&slot, "its worktree could not be prepared").map(|()| None),
                 }
             }
             Stage::Waiting if !is_held => self.keep_branch(&slot).map(|()| None),
@@ -168,13 +169,13 @@ impl<'scope> Scheduler<'scope, '_> {
             Stage::Waiting if self.is_short_since.is_some_and(|since| since.elapsed() < FILES_INTERVAL) => {
                 Ok(Some(slot))
             }
-            Stage::Waiting if !self.turns.take(slot.worker) => Ok(Some(slot)),
-            Stage::Waiting => self.start(slot),
+            Stage::Waiting if !self.turns.try_begin(slot.worker) => Ok(Some(slot)),
+            Stage::Waiting => self.start_item_run(slot),
         }
     }
 
     /// The state says that the pause is over, as soon as a worker begins.
-    fn end_pause(&mut self) -> Result<(), WorkersError> {
+    fn record_end_of_pause(&mut self) -> Result<(), WorkersError> {
         if std::mem::take(&mut self.is_paused) {
             self.run.context.update(|state| state.lifecycle.go_on())?;
         }
@@ -182,7 +183,7 @@ impl<'scope> Scheduler<'scope, '_> {
     }
 
     /// What the run of an item may use now.
-    fn means_for(&self, slot: &Slot<'_>, now: &Workers) -> Means {
+    fn means_of_item(&self, slot: &Slot<'_>, now: &Workers) -> Means {
         // Whoever waits for money, too, holds none: two that left each other theirs would wait for ever.
         let at_work = self.slots.iter().flatten().filter(|slot| matches!(slot.stage, Stage::AtWork(_)));
         let others: Vec<usize> = at_work.map(|slot| slot.claim.item).collect();
@@ -193,10 +194,10 @@ impl<'scope> Scheduler<'scope, '_> {
     }
 
     /// Starts the item's run, if there is money for it; one that waits for money comes again.
-    fn start(&mut self, slot: Slot<'scope>) -> Result<Option<Slot<'scope>>, WorkersError> {
+    fn start_item_run(&mut self, slot: Slot<'scope>) -> Result<Option<Slot<'scope>>, WorkersError> {
         let now = self.run.record();
         let Claim { item, epoch } = slot.claim;
-        let (cost_usd, tokens, sessions) = match self.means_for(&slot, &now) {
+        let (cost_usd, tokens, sessions) = match self.means_of_item(&slot, &now) {
             Means::Enough { cost_usd, tokens, sessions } => (cost_usd, tokens, sessions),
             Means::Later => {
                 self.is_short_since = Some(Instant::now());
@@ -208,7 +209,7 @@ impl<'scope> Scheduler<'scope, '_> {
                 return Ok(Some(slot));
             }
         };
-        self.end_pause()?;
+        self.record_end_of_pause()?;
         let project = self.run.project_of(item);
         let files = child::files(self.run.context.project, self.run.state, item, epoch);
         let task = task_path(self.run.context.project, self.run.state).unwrap_or_default();
@@ -223,7 +224,7 @@ impl<'scope> Scheduler<'scope, '_> {
             attempt: epoch,
             has_spans: self.run.options.has_spans,
             verify: &now.passed,
-            brief: &self.brief(&now, item),
+            brief: &self.item_brief(&now, item),
             brief_file: &files.brief,
             task: &task,
             // Of its present run all counts, also what that had used in an earlier attempt.
@@ -239,14 +240,14 @@ impl<'scope> Scheduler<'scope, '_> {
         // A kill before the process is written down leaves one that holds the lock of its worktree: it is found by that.
         let (client, goes_on) = match start.start() {
             Ok(started) => started,
-            Err(error) => return self.failed(&slot, &error.to_string()).map(|()| None),
+            Err(error) => return self.record_failure(&slot, &error.to_string()).map(|()| None),
         };
-        self.write_down(&slot, client.identity(), cost_usd, goes_on)?;
+        self.record_process(&slot, client.identity(), cost_usd, goes_on)?;
         Ok(Some(Slot { stage: Stage::AtWork(client), asked: None, ..slot }))
     }
 
     /// What an item's run is told of the whole plan.
-    fn brief(&self, now: &Workers, item: usize) -> ItemBrief {
+    fn item_brief(&self, now: &Workers, item: usize) -> ItemBrief {
         let verify = &self.run.state.options.verify;
         let failing = verify.iter().filter(|command| !now.passed.contains(command));
         ItemBrief {
@@ -259,7 +260,7 @@ impl<'scope> Scheduler<'scope, '_> {
     }
 
     /// The process of an item's run, by which a later one finds it.
-    fn write_down(
+    fn record_process(
         &mut self,
         slot: &Slot<'_>,
         known: Option<Identity>,
@@ -285,7 +286,7 @@ impl<'scope> Scheduler<'scope, '_> {
     }
 
     /// The item's run could not do it: it is tried again, or set aside.
-    pub(super) fn failed(&mut self, slot: &Slot<'_>, reason: &str) -> Result<(), WorkersError> {
+    pub(super) fn record_failure(&mut self, slot: &Slot<'_>, reason: &str) -> Result<(), WorkersError> {
         let item = slot.claim.item;
         let tree = self.run.trees.of_item(item);
         let now = self.run.record();

@@ -89,7 +89,7 @@ fn describe_uncommitted(run: ParallelRun<'_>, project: &Project, tree: &Path) ->
 /// anew after a conflict may have lost a line.
 fn remove_branches(run: ParallelRun<'_>, now: &Workers, item: usize) {
     let repository = &run.trees.ground.repository;
-    let target = run.target.seen();
+    let target = run.target.last_seen_tip();
     let (own, plan_files) = (run.trees.merge.own(), run.trees.plan_files.all());
     for epoch in 1..=now.board.items[item].epoch {
         let Ok(branch) = now.attempt_branch(item, epoch) else { continue };

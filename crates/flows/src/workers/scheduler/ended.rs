@@ -22,7 +22,7 @@ type Ended<'scope> = Result<Option<Slot<'scope>>, WorkersError>;
 
 impl<'scope> Scheduler<'scope, '_> {
     /// The item's run has ended.
-    pub(super) fn ended(&mut self, slot: Slot<'scope>, exit: &Exit) -> Ended<'scope> {
+    pub(super) fn handle_end_of_run(&mut self, slot: Slot<'scope>, exit: &Exit) -> Ended<'scope> {
         self.is_short_since = None;
         let Claim { item, epoch } = slot.claim;
         let tree = self.run.trees.of_item(item);
@@ -40,41 +40,44 @@ impl<'scope> Scheduler<'scope, '_> {
             let work = &mut workers.works[item];
             work.now = used.beyond(work.counted);
         })?;
-        self.tell_end(&slot, &outcome)?;
+        self.report_end_of_run(&slot, &outcome)?;
         if !self.run.board.is_held(slot.claim) {
             self.keep_branch(&slot)?;
             return Ok(None);
         }
-        let rest = self.act_on(slot, outcome);
+        let rest = self.handle_outcome(slot, outcome);
         self.run.show()?;
         rest
     }
 
-    fn act_on(&mut self, slot: Slot<'scope>, outcome: Outcome) -> Ended<'scope> {
+    fn handle_outcome(&mut self, slot: Slot<'scope>, outcome: Outcome) -> Ended<'scope> {
         match outcome {
-            Outcome::Done => self.offer(&slot).map(|()| None),
-            Outcome::Question(question) => self.ask(&slot, question).map(|()| None),
+            Outcome::Done => self.offer_work(&slot).map(|()| None),
+            Outcome::Question(question) => self.park_item(&slot, question).map(|()| None),
             Outcome::Limit { until, reason, pauses } => {
                 let end = child::pause_end(until.as_ref(), pauses);
-                self.pause(slot, PauseKind::Limit, end, &reason, pauses).map(Some)
+                self.pause_all(slot, PauseKind::Limit, end, &reason, pauses).map(Some)
             }
             // There may be more of it once others have ended.
             Outcome::Budget => Ok(Some(Slot { stage: Stage::Waiting, ..slot })),
-            Outcome::OutOfTime => {
-                self.close(&slot, Closing::Stop(Status::Deadline, "the deadline has come".to_owned()))
-            }
+            Outcome::OutOfTime => self.close_and_release(
+                &slot,
+                Closing::Stop(Status::Deadline, "the deadline has come".to_owned()),
+            ),
             Outcome::OutOfSessions => Ok(Some(Slot { stage: Stage::Waiting, ..slot })),
-            Outcome::Fatal(reason) => self.close(&slot, Closing::Stop(Status::FatalError, reason)),
+            Outcome::Fatal(reason) => {
+                self.close_and_release(&slot, Closing::Stop(Status::FatalError, reason))
+            }
             // By us: the item stays its worker's, and the next `--resume` goes on with it.
             Outcome::Interrupted if self.closing.is_some() => self.release(&slot).map(|()| None),
             Outcome::Interrupted => Ok(Some(Slot { stage: Stage::Waiting, ..slot })),
             Outcome::Failed(_) if self.closing.is_some() => self.release(&slot).map(|()| None),
-            Outcome::Failed(reason) => self.failed(&slot, &reason).map(|()| None),
+            Outcome::Failed(reason) => self.record_failure(&slot, &reason).map(|()| None),
         }
     }
 
     /// Nothing new begins any more. Once the user has repaired what it was, the item's run goes on.
-    fn close(&mut self, slot: &Slot<'_>, closing: Closing) -> Ended<'scope> {
+    fn close_and_release(&mut self, slot: &Slot<'_>, closing: Closing) -> Ended<'scope> {
         self.run.change(|workers| workers.works[slot.claim.item].pid = None)?;
         self.closing.get_or_insert(closing);
         self.release(slot)?;
@@ -95,7 +98,7 @@ impl<'scope> Scheduler<'scope, '_> {
         ItemWork { run: self.run, claim: slot.claim }
     }
 
-    fn tell_end(&mut self, slot: &Slot<'_>, outcome: &Outcome) -> Result<(), WorkersError> {
+    fn report_end_of_run(&mut self, slot: &Slot<'_>, outcome: &Outcome) -> Result<(), WorkersError> {
         let now = self.run.record();
         let (row, work) = (&now.board.items[slot.claim.item], &now.works[slot.claim.item]);
         let project = self.run.project_of(slot.claim.item);
@@ -122,13 +125,13 @@ impl<'scope> Scheduler<'scope, '_> {
     }
 
     /// Offers what the run has done, with what it left uncommitted.
-    fn offer(&mut self, slot: &Slot<'_>) -> Result<(), WorkersError> {
+    fn offer_work(&mut self, slot: &Slot<'_>) -> Result<(), WorkersError> {
         match self.work_of(slot).commit() {
             Ok(commit) => {
                 self.run.board.offer(slot.claim, &commit)?;
                 self.learn_cost(slot)
             }
-            Err(why) => self.failed(slot, &why.to_string()),
+            Err(why) => self.record_failure(slot, &why.to_string()),
         }
     }
 
@@ -143,7 +146,7 @@ impl<'scope> Scheduler<'scope, '_> {
     }
 
     /// The item waits for the user.
-    fn ask(&mut self, slot: &Slot<'_>, question: String) -> Result<(), WorkersError> {
+    fn park_item(&mut self, slot: &Slot<'_>, question: String) -> Result<(), WorkersError> {
         self.run.board.park(slot.claim, &question, &self.work_of(slot))?;
         self.run.show()?;
         let item = self.run.record().board.items[slot.claim.item].text.clone();
@@ -164,11 +167,11 @@ impl<'scope> Scheduler<'scope, '_> {
         reason: &str,
     ) -> Result<Slot<'scope>, WorkersError> {
         let end = clock::end_of_day(clock::now()).timestamp_millis();
-        self.pause(slot, PauseKind::Quota, u64::try_from(end).unwrap_or_default(), reason, 1)
+        self.pause_all(slot, PauseKind::Quota, u64::try_from(end).unwrap_or_default(), reason, 1)
     }
 
     /// A limit that one has met holds for all until this moment, and costs nobody a try.
-    fn pause(
+    fn pause_all(
         &mut self,
         mut slot: Slot<'scope>,
         kind: PauseKind,
@@ -176,7 +179,7 @@ impl<'scope> Scheduler<'scope, '_> {
         reason: &str,
         pauses: u32,
     ) -> Result<Slot<'scope>, WorkersError> {
-        self.turns.start_over();
+        self.turns.reset();
         let is_of_day =
             day::is_spent(self.run.context.project, self.run.state).is_some() || kind == PauseKind::Quota;
         let is_new = self.run.board.pause(&Pause { until: end, is_of_day })?;

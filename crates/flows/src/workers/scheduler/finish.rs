@@ -27,7 +27,7 @@ use plimsoll_store::{clock, disk};
 const INTERRUPTED: u8 = 130;
 
 /// Everything is merged.
-pub(super) fn done(run: &RunState, now: &Workers) -> Closing {
+pub(super) fn closing_of_merged(run: &RunState, now: &Workers) -> Closing {
     match run.options.verify.iter().find(|command| !now.passed.contains(command)) {
         None => Closing::Stop(
             Status::Completed,
@@ -48,7 +48,7 @@ pub(super) fn done(run: &RunState, now: &Workers) -> Closing {
 }
 
 /// What is left is set aside, or waits for what is.
-pub(super) fn stuck(now: &Workers) -> Closing {
+pub(super) fn closing_of_stuck(now: &Workers) -> Closing {
     let mut reasons = Vec::new();
     let mut is_stuck = false;
     for row in &now.board.items {
@@ -96,12 +96,12 @@ pub(super) fn finish(
     let closing = check_completion(run, reporter, closing);
     note_changed_checks(run)?;
     let _ = run.trees.remove_merger();
-    tell_kept(run, reporter);
+    report_merged_items(run, reporter);
     let code = match closing {
-        Closing::Interrupted => wait_for_user(run, reporter)?,
+        Closing::Interrupted => pause_for_user(run, reporter)?,
         Closing::Cancelled => Status::Cancelled.exit_code(),
         Closing::Stop(status, reason) => {
-            deliver(run, reporter);
+            move_users_branch_if_asked(run, reporter);
             record_verdict(run, reporter, &Verdict::Stop { status, reason })?
         }
         Closing::Pause(kind, reason) => {
@@ -143,12 +143,12 @@ fn check_completion(run: ParallelRun<'_>, reporter: &mut Reporter<'_>, closing: 
     if !matches!(closing, Closing::Stop(Status::Completed, _)) {
         return closing;
     }
-    let checked = run.target.check_end();
+    let checked = run.target.check_completed();
     checked.notes.into_iter().for_each(|words| reporter.tell_note(words));
     checked.objection.map_or(closing, |reason| Closing::Stop(Status::Blocked, reason))
 }
 
-fn tell_kept(run: ParallelRun<'_>, reporter: &mut Reporter<'_>) {
+fn report_merged_items(run: ParallelRun<'_>, reporter: &mut Reporter<'_>) {
     let now = run.record();
     let merged = now.board.items.iter().filter(|row| row.stage == Stage::Merged).count();
     reporter.tell_note(format!("{merged} of {} merged", counted(now.board.items.len(), "item")));
@@ -164,7 +164,7 @@ fn tell_kept(run: ParallelRun<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-fn wait_for_user(run: ParallelRun<'_>, reporter: &mut Reporter<'_>) -> Result<u8, WorkersError> {
+fn pause_for_user(run: ParallelRun<'_>, reporter: &mut Reporter<'_>) -> Result<u8, WorkersError> {
     let reason = "stopped with Ctrl-C".to_owned();
     let verdict = Verdict::Pause { kind: PauseKind::Interrupted, until: None, reason };
     run.context.update(|state| state.lifecycle.wait_for(&verdict))?;
@@ -197,7 +197,7 @@ fn record_verdict(
 }
 
 /// `--deliver merge`: moves the user's branch forward, where nothing of the user's is in the way.
-fn deliver(run: ParallelRun<'_>, reporter: &mut Reporter<'_>) {
+fn move_users_branch_if_asked(run: ParallelRun<'_>, reporter: &mut Reporter<'_>) {
     let workers = run.state.options.workers.as_ref();
     if workers.is_none_or(|workers| workers.deliver != Deliver::Merge) {
         return;

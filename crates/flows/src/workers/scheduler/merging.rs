@@ -25,7 +25,7 @@ pub(super) enum RoundEnd {
 }
 
 impl<'scope> Merging<'scope> {
-    pub(super) fn is_at_work(&self) -> bool {
+    pub(super) fn is_running(&self) -> bool {
         self.round.is_some()
     }
 
@@ -34,7 +34,7 @@ impl<'scope> Merging<'scope> {
     }
 
     /// Begins a round.
-    pub(super) fn begin<'env: 'scope>(
+    pub(super) fn start_round<'env: 'scope>(
         &mut self,
         scope: &'scope Scope<'scope, 'env>,
         run: ParallelRun<'env>,
@@ -47,7 +47,7 @@ impl<'scope> Merging<'scope> {
     }
 
     /// Takes up what a round has left, once it is over.
-    pub(super) fn take_end(&mut self, is_closing: bool) -> Option<RoundEnd> {
+    pub(super) fn take_finished_round(&mut self, is_closing: bool) -> Option<RoundEnd> {
         if !self.round.as_ref().is_some_and(ScopedJoinHandle::is_finished) {
             return None;
         }

@@ -17,7 +17,7 @@ pub(super) struct Turns {
 
 impl Turns {
     /// Returns true if a worker may begin now: then the next one waits.
-    pub(super) fn take(&mut self, worker: usize) -> bool {
+    pub(super) fn try_begin(&mut self, worker: usize) -> bool {
         if self.proven.contains(&worker) {
             return true;
         }
@@ -30,7 +30,7 @@ impl Turns {
     }
 
     /// After a pause all take turns again.
-    pub(super) fn start_over(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.proven.clear();
     }
 }

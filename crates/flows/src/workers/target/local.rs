@@ -1,6 +1,6 @@
 //! The branch of the clone on which the work of one machine comes together.
 
-use super::{EndCheck, Target};
+use super::{CompletionCheck, Target};
 use crate::workers::error::MergeError;
 use crate::workers::returned;
 use crate::workers::session_notes::{carry_notes_to_shown_plan, with_shown_notes};
@@ -51,7 +51,7 @@ impl<'a> LocalTarget<'a> {
     /// clone.
     fn difference_to_clone(&self, now: &Workers) -> Option<String> {
         let branch = one_line(&now.target);
-        let Some(end) = self.seen() else { return Some(format!("the branch `{branch}` is gone")) };
+        let Some(end) = self.last_seen_tip() else { return Some(format!("the branch `{branch}` is gone")) };
         let landings = now.board.items.iter().flat_map(|row| &row.landings);
         if !landings.chain([&now.began_at]).any(|commit| commit == end.as_str()) {
             return Some(format!(
@@ -78,7 +78,7 @@ impl<'a> LocalTarget<'a> {
 }
 
 impl Target for LocalTarget<'_> {
-    fn fetch(&self, _: &[usize], _: &dyn Fn() -> bool) -> Result<CommitId, MergeError> {
+    fn fetch_tip(&self, _: &[usize], _: &dyn Fn() -> bool) -> Result<CommitId, MergeError> {
         let now = self.table.now();
         let end = worktree::end_of(self.repository(), &now.target_branch()?);
         let end = end.ok_or(MergeError::NoTarget(now.target))?;
@@ -86,7 +86,7 @@ impl Target for LocalTarget<'_> {
         Ok(end)
     }
 
-    fn seen(&self) -> Option<CommitId> {
+    fn last_seen_tip(&self) -> Option<CommitId> {
         worktree::end_of(self.repository(), &self.table.now().target_branch().ok()?)
     }
 
@@ -116,9 +116,9 @@ impl Target for LocalTarget<'_> {
     }
 
     /// The branches of an item go with its worktree.
-    fn clean(&self, _: &[(usize, u64)], _: &dyn Fn() -> bool) {}
+    fn remove_merged(&self, _: &[(usize, u64)], _: &dyn Fn() -> bool) {}
 
-    fn bring(&self, wanted: Wanted, _: &dyn Fn() -> bool) -> Result<Wanted, TreeError> {
+    fn fetch_earlier_work(&self, wanted: Wanted, _: &dyn Fn() -> bool) -> Result<Wanted, TreeError> {
         Ok(wanted)
     }
 
@@ -126,7 +126,7 @@ impl Target for LocalTarget<'_> {
         returned::load(self.project, self.run, &self.table.now(), item)
     }
 
-    fn send_back(
+    fn keep_returned_work(
         &self,
         item: usize,
         work: &ReturnedWork,
@@ -142,11 +142,11 @@ impl Target for LocalTarget<'_> {
         Ok(start)
     }
 
-    fn shows_work(&self, commit: &CommitId) -> bool {
+    fn publish_work(&self, commit: &CommitId) -> bool {
         self.own().give(commit).is_ok()
     }
 
-    fn name_work(&self, item: usize, end: &CommitId) -> String {
+    fn work_name(&self, item: usize, end: &CommitId) -> String {
         let now = self.table.now();
         match &now.board.items[item].stage {
             // Without what a session changed in the plan it is another commit.
@@ -172,10 +172,10 @@ impl Target for LocalTarget<'_> {
         shown_plan(self.project, &self.table.now()).map(Some)
     }
 
-    fn check_end(&self) -> EndCheck {
+    fn check_completed(&self) -> CompletionCheck {
         let now = self.table.now();
         let objection = self.difference_to_clone(&now).or_else(|| self.unclear_lines(&now));
         // What git shows in this clone, and in no other.
-        EndCheck { notes: worktree::local_views(self.repository()), objection }
+        CompletionCheck { notes: worktree::local_views(self.repository()), objection }
     }
 }

@@ -1,7 +1,7 @@
 //! Where the work of several machines comes together: a branch of the remote. Only refs of the remote are written, and of the clone
 //! one of our own.
 
-use super::{EndCheck, Target};
+use super::{CompletionCheck, Target};
 use crate::workers::error::MergeError;
 use crate::workers::returned;
 use crate::workers::session_notes::carry_notes_to_item_plan;
@@ -366,11 +366,11 @@ impl<'a> FleetTarget<'a> {
 }
 
 impl Target for FleetTarget<'_> {
-    fn fetch(&self, items: &[usize], give_up: &dyn Fn() -> bool) -> Result<CommitId, MergeError> {
+    fn fetch_tip(&self, items: &[usize], give_up: &dyn Fn() -> bool) -> Result<CommitId, MergeError> {
         self.answer(self.remote.fetch_to_merge(items, give_up))
     }
 
-    fn seen(&self) -> Option<CommitId> {
+    fn last_seen_tip(&self) -> Option<CommitId> {
         self.remote.seen()
     }
 
@@ -393,14 +393,18 @@ impl Target for FleetTarget<'_> {
         self.answer(self.remote.advance(from, to, landing, give_up))
     }
 
-    fn clean(&self, merged: &[(usize, u64)], give_up: &dyn Fn() -> bool) {
+    fn remove_merged(&self, merged: &[(usize, u64)], give_up: &dyn Fn() -> bool) {
         let files = self.trees.plan_files.all();
         for (item, epoch) in merged {
             self.remote.clean(*item, *epoch, &files, give_up);
         }
     }
 
-    fn bring(&self, mut wanted: Wanted, give_up: &dyn Fn() -> bool) -> Result<Wanted, TreeError> {
+    fn fetch_earlier_work(
+        &self,
+        mut wanted: Wanted,
+        give_up: &dyn Fn() -> bool,
+    ) -> Result<Wanted, TreeError> {
         let fetched = self.remote.fetch_with(&[wanted.item], give_up);
         if let Err(error) = &fetched
             && !matches!(error, RemoteError::GivenUp)
@@ -428,7 +432,7 @@ impl Target for FleetTarget<'_> {
     }
 
     /// Whoever takes it up next may be elsewhere, and begins at a commit that was made here.
-    fn send_back(
+    fn keep_returned_work(
         &self,
         item: usize,
         work: &ReturnedWork,
@@ -441,11 +445,11 @@ impl Target for FleetTarget<'_> {
     }
 
     /// Its commits are here, and its branch is on the remote.
-    fn shows_work(&self, _: &CommitId) -> bool {
+    fn publish_work(&self, _: &CommitId) -> bool {
         true
     }
 
-    fn name_work(&self, item: usize, _: &CommitId) -> String {
+    fn work_name(&self, item: usize, _: &CommitId) -> String {
         let now = self.table.now();
         match &now.board.items[item].stage {
             Stage::Offered { commit } => commit.clone(),
@@ -472,7 +476,7 @@ impl Target for FleetTarget<'_> {
     }
 
     /// What was verified was pushed, and every machine has fetched it from there.
-    fn check_end(&self) -> EndCheck {
-        EndCheck::default()
+    fn check_completed(&self) -> CompletionCheck {
+        CompletionCheck::default()
     }
 }
