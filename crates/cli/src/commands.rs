@@ -1,13 +1,10 @@
 //! The command line: every subcommand with its help, and the file that carries it out.
 
-mod answer;
 mod checkpoint;
-mod context;
 #[cfg(test)]
 mod counts;
 mod demo;
 mod doctor;
-mod export;
 mod fleet;
 mod gate;
 mod generate;
@@ -32,7 +29,9 @@ mod with_context;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use plimsoll_policy::client::is_option;
+use plimsoll_terminal::console::FAULT;
 use plimsoll_terminal::fleet_line::FleetArguments;
+use plimsoll_terminal::place::refuse_foreign_place;
 use std::process::ExitCode;
 
 /// The load line for Claude Code: know how full the context window is, checkpoint before it overflows, resume
@@ -249,6 +248,46 @@ fn list_commands(line: &clap::Command, groups: &Groups) -> String {
 }
 
 impl Verb {
+    /// The exit code of a command that must not continue, because the state of another owner is where we stand. A state upwards that
+    /// is not this project's is named.
+    pub(crate) fn refuse_foreign_place(&self) -> Option<ExitCode> {
+        if !self.asks_for_the_project() {
+            return None;
+        }
+        refuse_foreign_place(if matches!(self, Verb::Gate(_) | Verb::Monitor) { FAULT } else { 1 })
+    }
+
+    fn asks_for_the_project(&self) -> bool {
+        match self {
+            Verb::Start(_)
+            | Verb::Run(_)
+            | Verb::Status(_)
+            | Verb::Stop(_)
+            | Verb::Checkpoint(_)
+            | Verb::Handoffs(_)
+            | Verb::Prompt(_)
+            | Verb::Monitor
+            | Verb::Gate(_)
+            | Verb::Log(_)
+            | Verb::Report(_)
+            | Verb::Plan(_)
+            | Verb::Prune(_)
+            | Verb::Doctor(_) => true,
+            Verb::Init(_)
+            | Verb::Uninstall(_)
+            | Verb::StatusLine(_)
+            | Verb::Query(_)
+            | Verb::Turns(_)
+            | Verb::Memory(_)
+            | Verb::WithContext(_)
+            | Verb::Generate(_)
+            // `plimsoll-linear` and `plimsoll-fleet` do this themselves.
+            | Verb::Linear(_)
+            | Verb::Fleet(_)
+            | Verb::Demo(_) => false,
+        }
+    }
+
     /// Does what was asked; the exit code is the command's own.
     pub(crate) fn run(self) -> ExitCode {
         match self {

@@ -7,6 +7,7 @@
 //! Limits: sentences on a terminal change between versions; scripts use `--json`, the markers and the exit codes. A command
 //! shows what the files say at that moment, and locks nothing to do so.
 
+mod answers;
 mod branch;
 mod changed_checks;
 mod commands;
@@ -14,14 +15,18 @@ mod endings;
 mod foreign_state;
 mod full_screen;
 mod hook_answer;
+mod journal_lines;
+mod linear_reporter;
 mod optional_program;
 mod other_plans;
-mod place;
 mod plan_checks;
 mod questions;
+mod record_json;
 mod render;
 mod reviews;
+mod run_status;
 mod target_session;
+mod task_arguments;
 
 pub use commands::definition;
 use commands::{Command, Verb};
@@ -40,7 +45,7 @@ pub fn main() -> ExitCode {
         Ok(command) => command.verb,
         Err(error) => return misread(&error),
     };
-    if let Some(code) = place::check(&verb) {
+    if let Some(code) = verb.refuse_foreign_place() {
         return code;
     }
     signals::survive_file_size_limit();

@@ -422,6 +422,13 @@ fn circles(files: &BTreeMap<Vec<String>, String>) -> BTreeSet<String> {
     files.keys().filter(reaches_itself).map(|module| module.join("::")).collect()
 }
 
+/// The path of a module by its file.
+fn module_of(source: &Path, path: &Path) -> Vec<String> {
+    let path = path.strip_prefix(source).unwrap().with_extension("");
+    let parts = path.iter().map(|part| part.to_string_lossy().into_owned());
+    parts.filter(|part| !["lib", "main", "mod"].contains(&part.as_str())).collect()
+}
+
 #[test]
 fn no_two_ideas_of_a_crate_import_each_other() {
     let files = |files: &[(&str, &str)]| -> BTreeMap<Vec<String>, String> {
@@ -443,16 +450,49 @@ fn no_two_ideas_of_a_crate_import_each_other() {
         let source = entry.path().join("src");
         let mut paths = Vec::new();
         sources(&source, &mut paths);
-        let module = |path: &Path| -> Vec<String> {
-            let path = path.strip_prefix(&source).unwrap().with_extension("");
-            let parts = path.iter().map(|part| part.to_string_lossy().into_owned());
-            parts.filter(|part| !["lib", "main", "mod"].contains(&part.as_str())).collect()
-        };
-        let files = paths.iter().map(|path| (module(path), std::fs::read_to_string(path).unwrap())).collect();
+        let files = paths
+            .iter()
+            .map(|path| (module_of(&source, path), std::fs::read_to_string(path).unwrap()))
+            .collect();
         let name = entry.file_name().to_string_lossy().into_owned();
         found.extend(circles(&files).into_iter().map(|module| format!("{name}: {module}")));
     }
     assert_eq!(found, BTreeSet::new(), "move what they share below both");
+}
+
+/// What two commands share is beside `commands`, so that each can be read without the others. `commands.rs` has their table.
+#[test]
+fn no_command_imports_another() {
+    // Put together here, so that this file may be looked at too.
+    let commands = format!("crate::{}::", "commands");
+    let imported = |own: &str, module: &[String], text: &str| -> BTreeSet<String> {
+        let code = text.split("#[cfg(test)]\n").next().unwrap_or_default();
+        let named = code.split(&commands).skip(1);
+        let named = named
+            .filter_map(|rest| rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next());
+        let paths = imports(module, text).into_iter().filter(|path| path[0] == "commands" && path.len() > 2);
+        let all = named.map(str::to_owned).chain(paths.map(|path| path[1].clone()));
+        // The table itself, which `generate` describes, is a type.
+        all.filter(|other| other != own && other.starts_with(|letter: char| letter.is_ascii_lowercase()))
+            .collect()
+    };
+    let module = ["commands", "one", "inner"].map(str::to_owned);
+    let planted = "use super::super::other::Thing;\nuse super::sibling::Part;\nuse std::io;\n";
+    assert_eq!(imported("one", &module, planted), ["other".to_owned()].into());
+    let planted = format!("fn called() {{ {commands}other::call({commands}one::inner::value()) }}");
+    assert_eq!(imported("one", &module, &planted), ["other".to_owned()].into());
+
+    let source = workspace_root().join("crates/cli/src");
+    let mut paths = Vec::new();
+    sources(&source.join("commands"), &mut paths);
+    assert!(paths.len() > 80, "{}", paths.len());
+    let mut found = BTreeSet::new();
+    for path in paths {
+        let module = module_of(&source, &path);
+        let others = imported(&module[1], &module, &std::fs::read_to_string(&path).unwrap());
+        found.extend(others.into_iter().map(|other| format!("{}: {other}", module[1..].join("::"))));
+    }
+    assert_eq!(found, BTreeSet::new(), "move what they share beside `commands`");
 }
 
 /// The files of the programs, without their tests, in which one of these words stands.

@@ -1,9 +1,5 @@
 //! `plimsoll linear`: its command line. What it says is done by `plimsoll-linear`, the one program that uses the network.
 
-mod reporter;
-
-pub(crate) use reporter::reporting;
-
 use crate::optional_program::become_program;
 use clap::{Args, Subcommand};
 use plimsoll_flows::linear::command::LinearCommand;

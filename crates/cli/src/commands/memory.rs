@@ -2,8 +2,9 @@
 
 mod page;
 
+use crate::record_json::memory_json;
 use clap::{Args, Subcommand};
-use plimsoll_domain::memory::{Closing, Frame, Memory, Op, Register, Report, Values};
+use plimsoll_domain::memory::{Closing, Op, Register, Report, Values};
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_policy::words::{HIDDEN_MEMORY, MOVED_INTO_PROJECT, SHOW_HIDDEN_MEMORY};
 use plimsoll_store::memory::{Change, MemoryError};
@@ -13,7 +14,7 @@ use plimsoll_terminal::console::{fail, refused, say, say_error};
 use plimsoll_terminal::markdown;
 use plimsoll_terminal::standard_input::text_of;
 use plimsoll_terminal::value_parsers;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use std::process::ExitCode;
 
 /// What is asked of the memory.
@@ -167,37 +168,13 @@ fn show(project: &Project, how: &ShowArguments) -> ExitCode {
         Err(error) => return refused(&error),
     };
     if how.json {
-        console::json(in_json(&memory));
+        console::json(memory_json(&memory));
     } else if memory.is_empty() {
         return say_empty();
     } else {
         markdown::show(&page::page(&memory), how.markdown);
     }
     ExitCode::SUCCESS
-}
-
-/// The memory for programs: `memory show --json`, and what `plimsoll query --on memory` is asked about.
-pub(crate) fn in_json(memory: &Memory) -> Value {
-    json!({
-        "rev": memory.rev, "step": memory.step, "depth": memory.depth(), "frame": memory.top().name,
-        "registers": registers(memory.top()), "frames": memory.frames.iter().map(frame_in_json).collect::<Vec<_>>(),
-        "heap": memory.heap, "heap_chars": memory.heap_size(), "pressure": memory.pressure(),
-        "stale": memory.stale(), "done": memory.done,
-    })
-}
-
-/// By their names.
-fn registers(frame: &Frame) -> Map<String, Value> {
-    let value =
-        |register: Register| (register.key().to_owned(), json!(frame.registers[register.index()].text));
-    Register::ALL.into_iter().map(value).collect()
-}
-
-fn frame_in_json(frame: &Frame) -> Value {
-    json!({
-        "name": frame.name, "objective": frame.objective, "context": frame.context,
-        "return_spec": frame.return_spec, "registers": registers(frame), "agent": frame.agent,
-    })
 }
 
 fn say_empty() -> ExitCode {

@@ -1,15 +1,15 @@
 //! `plimsoll run`: works through a task unattended.
 
+use crate::answers::{self, AnswerError};
 use crate::branch;
 use crate::changed_checks;
-use crate::commands::answer::{self, AnswerError};
-use crate::commands::linear;
-use crate::commands::start::{CHECKS, SESSIONS, TASK, TaskArguments, TaskError, WHILE_IT_RUNS, WORKERS};
 use crate::endings::{beside_way_on, way_on};
+use crate::linear_reporter::reporting;
 use crate::other_plans;
 use crate::plan_checks;
 use crate::questions;
 use crate::reviews;
+use crate::task_arguments::{CHECKS, SESSIONS, TASK, TaskArguments, TaskError, WHILE_IT_RUNS, WORKERS};
 use clap::Args;
 use plimsoll_domain::item_brief::ItemBrief;
 use plimsoll_domain::state::{Deliver, WorkerOptions};
@@ -246,7 +246,7 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, Ru
     let telemetry = telemetry::start(project, &state);
     options.has_spans = telemetry.has_spans;
     let watcher = exporting(telemetry, watcher);
-    let mut watcher = linear::reporting(project, &settings, state.run_id.clone(), watcher);
+    let mut watcher = reporting(project, &settings, state.run_id.clone(), watcher);
     let ended = if state.options.workers.is_some() {
         let reopen = arguments.reset_breaker;
         workers::run(project, &settings, &options, ready, &state, reopen, watcher.as_mut())
@@ -340,7 +340,7 @@ fn resume(
     }
     if !arguments.answer.is_empty() {
         // Everything else that may fail has been checked. If the resume fails, the answers stay.
-        answer::write_answers(project, &arguments.answer)?.sentences.iter().for_each(say_error);
+        answers::write_answers(project, &arguments.answer)?.sentences.iter().for_each(say_error);
     }
     let found = lifecycle::resume(project, &changes)?;
     Ok((ready, found))

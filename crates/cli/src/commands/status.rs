@@ -1,31 +1,26 @@
 //! `plimsoll status`: the run on one screen, its open questions, and the context usage of the session.
 
+mod context;
 mod screen;
 #[cfg(test)]
 mod tests;
-mod view;
 mod watch;
-mod words;
 
-pub(crate) use words::Standing;
-
-use crate::commands::answer::{self, QuestionList};
-use crate::commands::context::{Row, SessionContext};
+use crate::answers::{self, QuestionList};
 use crate::foreign_state;
+use crate::run_status::{View, view, words};
 use clap::Args;
+use context::{Row, SessionContext};
 use plimsoll_domain::{RunState, SessionRecord, Timestamp, text};
 use plimsoll_flows::keeping;
-use plimsoll_flows::run::questions;
 use plimsoll_flows::run_figures::{FiguresReader, RunSnapshot, read_snapshot};
-use plimsoll_flows::workers::pending_items::describe_pending_items;
 use plimsoll_policy::run_activity::RunActivity;
-use plimsoll_store::{Project, clock, disk, sessions};
+use plimsoll_store::{Project, disk, sessions};
 use plimsoll_terminal::columns::width;
 use plimsoll_terminal::console::{fail, refused, say};
 use plimsoll_terminal::{console, markdown};
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use view::View;
 
 /// How to show it.
 #[derive(Debug, Args)]
@@ -69,7 +64,7 @@ returns to the item when its turn comes; one that has ended continues with `plim
 pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
     let project = Project::of_command();
     if !arguments.answer.is_empty() {
-        return answer::answer(&project, &arguments.answer);
+        return answers::answer(&project, &arguments.answer);
     }
     if arguments.watch {
         return watch::watch(&project);
@@ -181,29 +176,6 @@ fn until(activity: &RunActivity) -> Option<&Timestamp> {
     }
 }
 
-/// The status of a run, and why, in one sentence.
-pub(crate) fn standing(project: &Project, snapshot: &RunSnapshot) -> Standing {
-    words::standing(&view(project, snapshot.clone()))
-}
-
 fn session_record(project: &Project, state: &RunState) -> Option<SessionRecord> {
     state.session_id.as_ref().map(|id| sessions::load(project, id))
-}
-
-fn view(project: &Project, snapshot: RunSnapshot) -> View {
-    let RunSnapshot { mut state, figures, activity, stop_reason, .. } = snapshot;
-    questions::refresh(project, &mut state);
-    View {
-        context: None,
-        pending_items: describe_pending_items(project, &state).unwrap_or_default(),
-        journal: project.relative(&project.journal()),
-        // Not at each refresh of `--watch`: that would look at every file of ours again.
-        recorded: None,
-        now: clock::now(),
-        width: width(),
-        state,
-        figures,
-        activity,
-        stop_reason,
-    }
 }

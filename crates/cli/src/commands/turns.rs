@@ -1,6 +1,7 @@
 //! `plimsoll turns`: every turn of the sessions of this project, from our own log.
 
 mod erase;
+mod export;
 mod grep;
 mod list;
 mod row;
@@ -10,7 +11,6 @@ mod verify;
 mod which;
 
 use clap::{Args, Subcommand};
-pub(crate) use list::as_json;
 use plimsoll_domain::SessionId;
 use plimsoll_flows::turns::TurnsError;
 use plimsoll_flows::turns::capture;
@@ -54,7 +54,7 @@ enum Verb {
     /// Read from the transcripts what the log does not contain yet
     Sync(SyncArguments),
     /// Export a session to share: web page, OpenTelemetry, JSON lines
-    Export(crate::commands::export::Export),
+    Export(export::Export),
     /// Delete the contents of turns permanently; their numbers and the chain stay
     Erase(erase::EraseArguments),
 }
@@ -77,7 +77,7 @@ pub(crate) fn turns(arguments: &TurnsArguments) -> ExitCode {
         Some(Verb::Stats(arguments)) => stats::stats(&project, arguments),
         Some(Verb::Verify(arguments)) => verify::verify(&project, arguments),
         Some(Verb::Sync(arguments)) => sync(&project, arguments),
-        Some(Verb::Export(arguments)) => Ok(crate::commands::export::run(arguments)),
+        Some(Verb::Export(arguments)) => Ok(export::run(arguments)),
         Some(Verb::Erase(arguments)) => erase::erase(&project, arguments),
     };
     done.unwrap_or_else(|error| match error {

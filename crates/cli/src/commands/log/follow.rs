@@ -1,8 +1,8 @@
 //! `--follow`: what comes, as it comes.
 
-use super::journal::Journal;
-use super::page::LogPage;
-use super::tell::EventPrinter;
+use crate::journal_lines::EventPrinter;
+use crate::journal_lines::journal::Journal;
+use crate::journal_lines::page::LogPage;
 use plimsoll_store::{Project, lock, state_file};
 use plimsoll_terminal::console::{is_closed_after, say_error};
 use std::process::ExitCode;

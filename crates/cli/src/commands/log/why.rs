@@ -1,6 +1,7 @@
 //! `plimsoll log --why`: why it last acted, from the journal.
 
-use super::{EventPrinter, no_events};
+use super::no_events;
+use crate::journal_lines::EventPrinter;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::state::Cause;
 use plimsoll_domain::{Level, Marker};

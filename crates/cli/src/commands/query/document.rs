@@ -1,6 +1,7 @@
 //! The documents that can be queried, and where they are.
 
 use super::inputs::Inputs;
+use crate::record_json::{memory_json, turn_json};
 use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_flows::turns::catch_up;
 use plimsoll_store::{Project, StoreError, TurnLog, disk, state_file};
@@ -90,9 +91,7 @@ fn turns(project: &Project) -> Opened<impl Iterator<Item = Value> + use<>> {
     }
     let of = |log: TurnLog| plimsoll_flows::turns::forwards(&log).map(Iterator::collect::<Vec<_>>);
     let records = logs.into_iter().flat_map(move |log| of(log).unwrap_or_default()).flatten();
-    Ok(records
-        .filter(plimsoll_flows::turns::Recorded::is_turn)
-        .map(|turn| crate::commands::turns::as_json(&turn)))
+    Ok(records.filter(plimsoll_flows::turns::Recorded::is_turn).map(|turn| turn_json(&turn)))
 }
 
 /// The working memory: registers, frames, heap.
@@ -101,5 +100,5 @@ fn memory(project: &Project) -> Opened<impl Iterator<Item = Value> + use<>> {
         return Err(DocumentError::NoMemory(project.root().to_owned()));
     }
     let memory = plimsoll_store::memory::load(project)?;
-    Ok(std::iter::once(crate::commands::memory::in_json(&memory)))
+    Ok(std::iter::once(memory_json(&memory)))
 }

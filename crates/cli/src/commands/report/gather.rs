@@ -59,7 +59,7 @@ fn bare(project: &Project, chosen: &Chosen, snapshot: &RunSnapshot, gathered: Ga
         objective: RedactedText::line(&state.options.objective, 400),
         run_id: RedactedText::line(&state.run_id, 60),
         status: state.lifecycle.status(),
-        standing: standing(state, chosen.is_present, &crate::commands::status::standing(project, snapshot)),
+        standing: standing(state, chosen.is_present, &crate::run_status::standing(project, snapshot)),
         started: moment(Some(&state.at_start.started_at)),
         ended: if state.lifecycle.is_over() { moment(state.lifecycle.ended_at()) } else { None },
         is_live: chosen.is_present && (snapshot.is_run_active || snapshot.figures.sessions_running > 0),

@@ -1,7 +1,7 @@
 //! The status of the run and why, beside the heading that says it in a word.
 
-use crate::commands::status::Standing;
 use crate::render::redact::RedactedText;
+use crate::run_status::words::Standing;
 use plimsoll_domain::breaker::BreakerCause;
 use plimsoll_domain::{RunState, Status};
 

@@ -1,12 +1,12 @@
 //! The screen: a pure function from what is known to at most 24 lines, whatever the run's size, and a line for each
 //! further question.
 
-use super::view::View;
 use super::words::{next, standing, troubles};
 use crate::branch;
 use crate::changed_checks;
 use crate::questions;
 use crate::reviews;
+use crate::run_status::View;
 use plimsoll_domain::limits::QuotaWindow;
 use plimsoll_domain::state::{Cause, HistoryEntry};
 use plimsoll_domain::text::{clip, counted, one_line, tokens};

@@ -1,4 +1,4 @@
-use super::view::View;
+use crate::run_status::View;
 use plimsoll_domain::breaker::{Breaker, BreakerCause, Opened};
 use plimsoll_domain::cost::CostBasis;
 use plimsoll_domain::level::Level;

@@ -6,9 +6,9 @@ mod scene;
 #[cfg(test)]
 mod tests;
 
-use crate::commands::log::JournalTail;
 use crate::full_screen;
 use crate::full_screen::Screen;
+use crate::journal_lines::JournalTail;
 use keys::Look;
 use plimsoll_flows::run_figures::FiguresReader;
 use plimsoll_store::Project;

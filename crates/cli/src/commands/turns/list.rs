@@ -2,14 +2,14 @@
 
 use super::row::{head, row};
 use super::{TurnsError, Which, bring_up_to_date, no_turn_recorded};
+use crate::record_json::turn_json;
 use clap::Args;
-use plimsoll_flows::turns::{Body, Recorded};
 use plimsoll_store::Project;
 use plimsoll_terminal::columns::width;
 use plimsoll_terminal::console;
 use plimsoll_terminal::console::say;
 use plimsoll_terminal::value_parsers;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::process::ExitCode;
 
 /// Which turns, and how.
@@ -35,7 +35,7 @@ pub(super) fn list(project: &Project, arguments: &ListArguments) -> Result<ExitC
         found => found?,
     };
     if arguments.json {
-        let all: Vec<Value> = found.iter().map(as_json).collect();
+        let all: Vec<Value> = found.iter().map(turn_json).collect();
         console::json(Value::Array(all));
         return Ok(ExitCode::SUCCESS);
     }
@@ -49,28 +49,4 @@ pub(super) fn list(project: &Project, arguments: &ListArguments) -> Result<ExitC
     let width = width();
     found.iter().for_each(|turn| say(row(turn, width)));
     Ok(ExitCode::SUCCESS)
-}
-
-/// The eight fields by name, and `ext`, which also has its place.
-pub(crate) fn as_json(recorded: &Recorded) -> Value {
-    let mut value = match &recorded.body {
-        Body::Turn(turn) => serde_json::to_value(turn).unwrap_or_default(),
-        Body::DecodeError(why) => empty(recorded, &json!({"unsound": why})),
-        _ => empty(recorded, &json!({"erased": true})),
-    };
-    let header = &recorded.header;
-    let place = json!({
-        "session_id": recorded.session_id, "seq": header.seq, "stream": header.stream, "at": header.at,
-    });
-    for (key, place) in place.as_object().into_iter().flatten() {
-        value["ext"][key] = place.clone();
-    }
-    value
-}
-
-fn empty(recorded: &Recorded, ext: &Value) -> Value {
-    json!({
-        "number": recorded.header.number, "raw_response": null, "program": null, "result": null,
-        "prints": null, "tool_calls": null, "memory": null, "success": recorded.header.success, "ext": ext,
-    })
 }

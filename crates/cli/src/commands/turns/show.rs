@@ -1,7 +1,7 @@
 //! `plimsoll turns show`.
 
-use super::list::as_json;
 use super::{TurnsError, bring_up_to_date};
+use crate::record_json::turn_json;
 use clap::Args;
 use plimsoll_domain::log_line::RecordKind;
 use plimsoll_flows::turns::words::whole;
@@ -56,7 +56,7 @@ pub(super) fn show(project: &Project, arguments: &ShowArguments) -> Result<ExitC
     let (log, found) = find(project, &arguments.turn, arguments.session.as_deref())?;
     let part = &arguments.part;
     if arguments.json {
-        console::json(as_json(&found));
+        console::json(turn_json(&found));
     } else if part.saw {
         say(saw(&log, &found)?);
     } else {

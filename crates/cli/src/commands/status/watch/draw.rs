@@ -2,10 +2,10 @@
 
 use super::keys::{KEYS, Look};
 use super::scene::Scene;
-use crate::commands::log::Tone;
 use crate::commands::status::screen::INDENT;
-use crate::commands::status::view::View;
-use crate::commands::status::words::{next, standing, title_word, troubles};
+use crate::journal_lines::Tone;
+use crate::run_status::View;
+use crate::run_status::words::{next, standing, title_word, troubles};
 use plimsoll_domain::level::{Level, Thresholds};
 use plimsoll_domain::text::{one_line, tokens};
 use plimsoll_domain::{Reading, Status};

@@ -1,8 +1,9 @@
 //! What the screen shows: the content of the files at one moment.
 
-use crate::commands::log::Tone;
-use crate::commands::status::view::View;
-use crate::commands::status::{session_record, view};
+use crate::commands::status::session_record;
+use crate::journal_lines::Tone;
+use crate::run_status::View;
+use crate::run_status::view;
 use plimsoll_domain::forecast::Outlook;
 use plimsoll_domain::level::Thresholds;
 use plimsoll_domain::{Reading, SessionRecord, Settings};

@@ -1,8 +1,8 @@
 use super::draw::draw;
 use super::keys::Look;
 use super::scene::Scene;
-use crate::commands::log::Tone;
-use crate::commands::status::view::View;
+use crate::journal_lines::Tone;
+use crate::run_status::View;
 use plimsoll_domain::forecast::{Outlook, Span};
 use plimsoll_domain::level::{AutoCompact, AutoCompactAction, Thresholds};
 use plimsoll_domain::reading::{UsedSource, Window, WindowSource};

@@ -2,7 +2,7 @@
 //! and erases them. What was found is never printed.
 
 use super::{NOTHING_ERASED, TIMEOUT, TRANSCRIPT};
-use crate::commands::export::Redactor;
+use crate::commands::turns::export::Redactor;
 use plimsoll_domain::log_line::{LogLine, RecordKind};
 use plimsoll_domain::text::counted;
 use plimsoll_domain::turn::record::blobs_of;

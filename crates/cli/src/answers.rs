@@ -40,7 +40,7 @@ pub(crate) enum AnswerError {
 }
 
 /// The open questions of the project's plan.
-pub(super) struct QuestionList {
+pub(crate) struct QuestionList {
     state: RunState,
     plan_file: String,
     /// None if there is no plan.
@@ -48,7 +48,7 @@ pub(super) struct QuestionList {
 }
 
 impl QuestionList {
-    pub(super) fn read(project: &Project) -> Result<QuestionList, StoreError> {
+    pub(crate) fn read(project: &Project) -> Result<QuestionList, StoreError> {
         let state = state_file::load(project, None)?.unwrap_or_default();
         let plan_file = state.options.todo_file.clone().unwrap_or_else(|| DEFAULT_PLAN.to_owned());
         let plan = disk::read_text(&project.root().join(&plan_file))?;
@@ -57,7 +57,7 @@ impl QuestionList {
     }
 
     /// Returns the lines that `plimsoll status` shows in a project without a run.
-    pub(super) fn to_lines(&self) -> Vec<String> {
+    pub(crate) fn to_lines(&self) -> Vec<String> {
         let parked = self.questions.clone().unwrap_or_default();
         questions::lines(&RunState { items: Items { parked, ..Items::default() }, ..RunState::default() })
     }
@@ -78,7 +78,7 @@ impl QuestionList {
 
 /// Answers the questions, and prints what follows; 1 if that is not possible. `answers` has pairs of a question's number and a text,
 /// as `--answer N TEXT` gives them.
-pub(super) fn answer(project: &Project, answers: &[String]) -> ExitCode {
+pub(crate) fn answer(project: &Project, answers: &[String]) -> ExitCode {
     if let Some(words) = foreign_state::words(project) {
         return fail(words, 1);
     }
@@ -93,14 +93,14 @@ pub(super) fn answer(project: &Project, answers: &[String]) -> ExitCode {
 }
 
 /// Answers that were written into the plan.
-pub(super) struct Answered {
+pub(crate) struct Answered {
     /// One for each answer.
-    pub(super) sentences: Vec<String>,
+    pub(crate) sentences: Vec<String>,
     what_now: String,
 }
 
 /// Writes the answers into the plan. Nothing is written if one of the questions is not open, or one of the texts is empty.
-pub(super) fn write_answers(project: &Project, answers: &[String]) -> Result<Answered, AnswerError> {
+pub(crate) fn write_answers(project: &Project, answers: &[String]) -> Result<Answered, AnswerError> {
     let list = QuestionList::read(project)?;
     if let Some(fleet) = list.state.options.workers.as_ref().and_then(|workers| workers.fleet.clone()) {
         return Err(AnswerError::OfFleet(one_line(&fleet)));

@@ -11,13 +11,13 @@ use plimsoll_store::clock;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogLine {
     /// When; none if the line does not say.
-    pub(super) at: Option<DateTime<Utc>>,
+    pub(crate) at: Option<DateTime<Utc>>,
     /// In which iteration; none outside of one.
-    pub(super) iteration: Option<u32>,
+    pub(crate) iteration: Option<u32>,
     /// What happened.
     pub(crate) words: String,
     /// Its tone.
-    pub(super) tone: Tone,
+    pub(crate) tone: Tone,
 }
 
 /// What has been read so far.
@@ -33,7 +33,7 @@ const FOREIGN: usize = 120;
 
 impl EventPrinter {
     /// Describes a line; none if there is nothing to say about it.
-    pub(super) fn tell(&mut self, line: &Line) -> Option<LogLine> {
+    pub(crate) fn tell(&mut self, line: &Line) -> Option<LogLine> {
         match line {
             Line::Foreign(text) => Some(foreign(text)),
             Line::Entry(entry) => self.entry(entry),

@@ -7,24 +7,24 @@ use plimsoll_terminal::console::{Painted, paint};
 
 /// A page that is written from above.
 #[derive(Debug)]
-pub(super) struct LogPage {
+pub(crate) struct LogPage {
     colours: bool,
     day: Option<NaiveDate>,
 }
 
 impl LogPage {
     /// An empty page.
-    pub(super) fn new(colours: bool) -> LogPage {
+    pub(crate) fn new(colours: bool) -> LogPage {
         LogPage { colours, day: None }
     }
 
     /// Prints a line at once; false when the reader is gone.
-    pub(super) fn print(&mut self, line: &LogLine) -> bool {
+    pub(crate) fn print(&mut self, line: &LogLine) -> bool {
         paint(&self.lines(line)).is_ok()
     }
 
     /// The line, with the date above it where it is another day's.
-    pub(super) fn lines(&mut self, line: &LogLine) -> Vec<Painted> {
+    pub(crate) fn lines(&mut self, line: &LogLine) -> Vec<Painted> {
         let at = line.at.map(|at| at.with_timezone(&Local));
         let day = at.map(|at| at.date_naive()).filter(|day| self.day != Some(*day));
         let heading = day.map(|day| day.format("── %A, %-d %B %Y").to_string());

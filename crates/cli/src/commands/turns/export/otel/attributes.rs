@@ -1,6 +1,6 @@
 //! The attributes of spans.
 
-use crate::commands::export::exported::SYNTHETIC;
+use crate::commands::turns::export::exported::SYNTHETIC;
 use plimsoll_domain::turn::ToolCall;
 use plimsoll_flows::turns::{Body, Recorded};
 use serde_json::{Map, Value, json};

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 /// The journal as far as it has been read. A line that has been read once is not read again, whatever becomes
 /// of the file.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(crate) struct Journal {
     path: PathBuf,
     stamp: Option<(u64, SystemTime)>,
     read: Vec<u8>,
@@ -22,18 +22,18 @@ pub(super) struct Journal {
 
 impl Journal {
     /// Nothing has been read yet.
-    pub(super) fn new(path: PathBuf) -> Journal {
+    pub(crate) fn new(path: PathBuf) -> Journal {
         Journal { path, stamp: None, read: Vec::new(), known: HashSet::new(), was_replaced: false }
     }
 
     /// Everything that is there, the last line also where its end is missing.
-    pub(super) fn all(&self) -> Result<Vec<Line>, StoreError> {
+    pub(crate) fn all(&self) -> Result<Vec<Line>, StoreError> {
         let bytes = disk::read(&self.path)?.unwrap_or_default();
         Ok(bytes.split(|byte| *byte == b'\n').flat_map(Line::read).collect())
     }
 
     /// The whole lines that have come since the last time.
-    pub(super) fn news(&mut self) -> Result<Vec<Line>, StoreError> {
+    pub(crate) fn news(&mut self) -> Result<Vec<Line>, StoreError> {
         let stamp = disk::size(&self.path).zip(disk::modified(&self.path));
         if stamp.is_some() && stamp == self.stamp {
             return Ok(Vec::new());

@@ -1,6 +1,6 @@
 //! The status of a run, what troubles it and what the user does next, in words.
 
-use super::view::View;
+use super::View;
 use crate::endings::{ending_words, reason, way_on};
 use plimsoll_domain::breaker::BreakerCause;
 use plimsoll_domain::text::{clip, counted, one_line};
@@ -31,7 +31,7 @@ impl std::fmt::Display for Standing {
 }
 
 /// Its status, and why.
-pub(super) fn standing(view: &View) -> Standing {
+pub(crate) fn standing(view: &View) -> Standing {
     let state = &view.state;
     let running =
         |activity: String| Standing { heading: "running".to_owned(), activity: Some(activity), reason: None };
@@ -95,7 +95,7 @@ fn with_reason(heading: &str, reason: Option<String>) -> Standing {
 }
 
 /// What the user does next.
-pub(super) fn next(view: &View) -> String {
+pub(crate) fn next(view: &View) -> String {
     let resume = way_on(&view.state);
     match &view.activity {
         RunActivity::Over => match ending_words(&view.state) {
@@ -132,7 +132,7 @@ pub(super) fn next(view: &View) -> String {
 }
 
 /// The word for a run in a title: its status, unless what it does says more.
-pub(super) fn title_word(view: &View) -> &str {
+pub(crate) fn title_word(view: &View) -> &str {
     match &view.activity {
         RunActivity::Waiting { .. } => "waiting",
         RunActivity::Killed => "interrupted",
@@ -141,7 +141,7 @@ pub(super) fn title_word(view: &View) -> &str {
 }
 
 /// The counters that are not zero; none while nothing goes wrong.
-pub(super) fn troubles(state: &RunState) -> Option<String> {
+pub(crate) fn troubles(state: &RunState) -> Option<String> {
     let causes = [
         BreakerCause::NoProgress,
         BreakerCause::SameError,

@@ -1,7 +1,7 @@
 //! A turn on the page: one line with its outcome, and everything else folded behind it.
 
 use super::{agent, pre};
-use crate::commands::export::exported::{Stream, model_of};
+use crate::commands::turns::export::exported::{Stream, model_of};
 use crate::render::visible::{asked, pretty, time, visible};
 use maud::{Markup, html};
 use plimsoll_domain::Turn;
