@@ -23,9 +23,9 @@ use thiserror::Error;
 
 /// A checkout of a large repository, with filters.
 const CHECKOUT_DEADLINE: Duration = Duration::from_secs(300);
-/// The file of a worktree that is there before its words are, as git names it in any language; how often it is met, and so long that
-/// takes to pass.
+/// git creates this file of a worktree before it writes it, and names it in any language where it finds it empty.
 const HALF_MADE: &str = "/commondir";
+/// How often a worktree is tried that another git is just making, and how long that takes to pass.
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(50);
 /// How much of git's message is kept: the lines about conflicts are its last ones.
@@ -45,6 +45,20 @@ pub enum WorktreeError {
     /// It was ended at its deadline.
     #[error("git {0} took too long")]
     TookTooLong(&'static str),
+}
+
+/// A command of git that failed.
+#[derive(Debug)]
+struct CommandFailure {
+    error: WorktreeError,
+    /// True if another git was just making a worktree, so that the same command may succeed a moment later.
+    is_beside_half_made: bool,
+}
+
+impl From<CommandFailure> for WorktreeError {
+    fn from(failure: CommandFailure) -> WorktreeError {
+        failure.error
+    }
 }
 
 /// What came of putting a branch onto another commit.
@@ -122,14 +136,14 @@ fn forget(repository: &Path, folder: &Path) {
 }
 
 /// Git looks at all worktrees, whatever is asked about one, and fails where another git is just making one.
-fn beside_others(mut work: impl FnMut() -> Result<(), WorktreeError>) -> Result<(), WorktreeError> {
+fn beside_others(mut work: impl FnMut() -> Result<(), CommandFailure>) -> Result<(), WorktreeError> {
     for _ in 1..TRIES {
         match work() {
-            Err(WorktreeError::Refused { why, .. }) if why.contains(HALF_MADE) => sleep(PAUSE),
-            done => return done,
+            Err(failure) if failure.is_beside_half_made => sleep(PAUSE),
+            done => return done.map_err(WorktreeError::from),
         }
     }
-    work()
+    Ok(work()?)
 }
 
 /// Moves a branch from where it was seen, which is none for a new one. False if it is elsewhere by now. (To git an empty name is
@@ -193,7 +207,7 @@ pub fn switch_new(
             // A client that outlives its run commits until it is ended. git itself takes the end as it then is: named by us, it
             // would be the end of a moment ago, and what has been committed since would be gone from the worktree.
             if git::is_below_head(folder, commit) {
-                return run_allowing(folder, "switch", &arguments, allowed);
+                return Ok(run_allowing(folder, "switch", &arguments, allowed)?);
             }
             arguments.push(commit.as_str());
             switch_without_plans(folder, &arguments, plan_files, allowed)
@@ -231,7 +245,7 @@ fn take_back_changes(folder: &Path, file: &RepoPath, allowed: AllowedPrograms) -
     if is_in_head(folder, file) {
         // Also one that a session told git to overlook: the switch would refuse to write over it.
         let arguments = ["checkout", "--quiet", "--ignore-skip-worktree-bits", "HEAD", "--", &name];
-        return run_allowing(folder, "checkout", &arguments, allowed);
+        return Ok(run_allowing(folder, "checkout", &arguments, allowed)?);
     }
     if is_in_index(folder, file) {
         run_allowing(folder, "rm", &["rm", "--quiet", "--force", "--cached", "-r", "--", &name], allowed)?;
@@ -276,7 +290,7 @@ pub fn local_views(repository: &Path) -> Vec<String> {
 /// Moves the branch that is checked out forward to a commit, with its files. Git refuses where anything is in the way.
 pub fn fast_forward(folder: &Path, commit: &CommitId, allowed: AllowedPrograms) -> Result<(), WorktreeError> {
     let arguments = ["merge", "--quiet", "--ff-only", "--no-autostash", commit.as_str()];
-    run_allowing(folder, "merge", &arguments, allowed)
+    Ok(run_allowing(folder, "merge", &arguments, allowed)?)
 }
 
 /// What keeps a repository from being worked on in worktrees.
@@ -316,7 +330,7 @@ pub fn ignored_by(folder: &Path, patterns: &Path) -> Vec<String> {
     changes::names(&ignored).map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
-fn run(folder: &Path, what: &'static str, arguments: &[&str]) -> Result<(), WorktreeError> {
+fn run(folder: &Path, what: &'static str, arguments: &[&str]) -> Result<(), CommandFailure> {
     run_allowing(folder, what, arguments, AllowedPrograms::TrustedDrivers)
 }
 
@@ -325,13 +339,17 @@ fn run_allowing(
     what: &'static str,
     arguments: &[&str],
     allowed: AllowedPrograms,
-) -> Result<(), WorktreeError> {
+) -> Result<(), CommandFailure> {
     let outcome = git::write(folder, allowed, arguments, CHECKOUT_DEADLINE);
-    match () {
-        () if outcome.succeeded() => Ok(()),
-        () if outcome.timed_out => Err(WorktreeError::TookTooLong(what)),
-        () => Err(WorktreeError::Refused { what, why: said(&outcome) }),
+    if outcome.succeeded() {
+        return Ok(());
     }
+    if outcome.timed_out {
+        return Err(CommandFailure { error: WorktreeError::TookTooLong(what), is_beside_half_made: false });
+    }
+    let why = said(&outcome);
+    let is_beside_half_made = why.contains(HALF_MADE);
+    Err(CommandFailure { error: WorktreeError::Refused { what, why }, is_beside_half_made })
 }
 
 pub(crate) fn said(outcome: &crate::Outcome) -> String {
@@ -430,10 +448,7 @@ pub(crate) mod tests {
         std::fs::write(other.join("commondir"), "").unwrap();
         let arguments = ["worktree", "remove", "--force", "--force", &place.to_string_lossy()];
         let refused = run(&repository, "worktree remove", &arguments);
-        assert!(
-            matches!(&refused, Err(WorktreeError::Refused { why, .. }) if why.contains(HALF_MADE)),
-            "{refused:?}"
-        );
+        assert!(matches!(&refused, Err(failure) if failure.is_beside_half_made), "{refused:?}");
         std::thread::scope(|scope| {
             let removed = scope.spawn(|| remove(&repository, &place));
             sleep(PAUSE * 3);
