@@ -24,25 +24,25 @@ use plimsoll_domain::git_names::{CommitId, RepoPath};
 use plimsoll_policy::workers::Claim;
 use plimsoll_store::{StoreError, clock};
 
-/// What is asked of a board.
+/// The board of a parallel run.
 pub(super) trait Board: Sync {
-    /// The record of this machine, with the board as it is known here.
+    /// Returns the record of this machine, with the board as it is known here.
     fn table(&self) -> &Table;
 
-    /// Now, by the board's clock.
+    /// Returns the time by the board's clock.
     fn moment(&self) -> Moment;
 
-    /// Until when nothing is begun here, by this machine's clock.
+    /// Returns when the pause of all workers ends, by this machine's clock; a moment of the past if there is none.
     fn paused_until(&self) -> Moment;
 
-    /// Holds all workers up because of a limit that one of them has met. Returns true if no pause was known that lasts as long.
+    /// Pauses all workers because one of them has met a limit. Returns true if no pause was known that lasts as long.
     fn pause(&self, pause: &Pause) -> Result<bool, StoreError>;
 
-    /// Returns true if a worker could claim an item now. These are held by workers at work.
+    /// Returns true if a free worker could claim an item now. `held` are the claims of the others.
     fn can_claim(&self, held: &[Claim]) -> bool;
 
-    /// Gives a worker of this machine (from 1) the first item that it can begin. `goes_on` tells whether the run of an item goes on
-    /// in its worktree.
+    /// Claims the first item that a worker of this machine (from 1) can begin; none if there is none. `goes_on` tells whether the run
+    /// of an item goes on in its worktree.
     fn claim(
         &self,
         worker: usize,
@@ -53,58 +53,59 @@ pub(super) trait Board: Sync {
     /// Returns false once somebody else has an item that a worker of this machine took.
     fn is_held(&self, claim: Claim) -> bool;
 
-    /// The items that an earlier process of this machine has left at work.
+    /// Returns the claims that an earlier process of this machine has left.
     fn claims_to_recover(&self) -> Vec<Claim>;
 
-    /// Keeps these items for the workers that work on them.
+    /// Keeps these items leased to the workers that work on them, and the merger's lease while it is merging.
     fn keep_leases(&self, held: Vec<Claim>, is_merging: bool, news: &dyn Fn() -> Vec<WorkerNews>);
 
-    /// Sets aside what the run of an item may use, of what was found for it on this machine.
+    /// Reserves what the run of an item may use, of what was found for it on this machine. Returns what it gets.
     fn reserve(&self, worker: usize, item: usize, found: Means) -> Means;
 
-    /// The work on an item is done, and ends at this commit.
+    /// Offers the work on an item, which is done and ends at this commit.
     fn offer(&self, claim: Claim, commit: &str) -> Result<(), StoreError>;
 
-    /// The run of an item could not do it. Its next attempt begins at `end`, if there is one. Returns true if it is set aside.
+    /// Gives an item back whose run could not do it. Its next attempt begins at `end`, if there is one. Returns true if it is set
+    /// aside.
     fn fail(&self, claim: Claim, reason: &str, end: Option<String>) -> Result<bool, StoreError>;
 
-    /// An item waits for the user's answer.
+    /// Sets an item aside until the user has answered a question.
     fn park(&self, claim: Claim, question: &str, work: &dyn UnfinishedWork) -> Result<(), StoreError>;
 
-    /// Nobody works on an item any more, and it is not done.
+    /// Gives up a claim: nobody works on the item any more, and it is not done.
     fn release(&self, claim: Claim, work: &dyn UnfinishedWork) -> Result<(), StoreError>;
 
-    /// Somebody else has an item by now: what was done here is kept on its own branch.
+    /// Gives up a claim on an item that somebody else has by now: what was done here is kept on its own branch.
     fn keep_branch(&self, claim: Claim, work: &dyn UnfinishedWork) -> Result<(), StoreError>;
 
-    /// Opens again what waited for an answer that the plan holds by now. Returns true if there is any.
+    /// Opens the items again whose questions have an answer in the plan by now. Returns true if there are any.
     fn take_answers(&self) -> Result<bool, StoreError>;
 
-    /// What is to be done besides the items.
+    /// Returns what the board asks of this machine.
     fn orders(&self, closing: Option<&Closing>) -> Orders;
 
-    /// Returns true while the board has still to hear what has become of items, and may.
+    /// Returns true while the board has not heard yet what has become of items, and is to be waited for.
     fn has_undelivered_results(&self, interrupt: Option<Interrupt>, is_closing: bool) -> bool;
 
-    /// Why nothing new begins here, once everything that was begun is over and nothing new is given out.
+    /// Returns why the run closes, if the board gives out no more items and those that were begun are over.
     fn closing_when_drained(&self) -> Option<Closing>;
 
-    /// Says how this machine leaves. These files are no part of anybody's work.
+    /// Tells the board that this machine leaves. `plan_files` are no part of anybody's work.
     fn leave(&self, plan_files: &[RepoPath], give_up: &dyn Fn() -> bool);
 
-    /// The items whose work is merged in the next round. With `takes_all` no work waits for that of another item.
+    /// Returns the items whose work is merged in the next round. With `takes_all` no work waits for that of another item.
     fn items_to_merge(&self, takes_all: bool) -> Vec<usize>;
 
-    /// Returns true if a round of merging may begin here now.
+    /// Returns true if a round of merging may begin here now, and notes that it begins.
     fn try_begin_merging(&self) -> bool;
 
-    /// Returns true if this machine waits for what is to be merged before it ends.
+    /// Returns true if this machine does not end before everything that is offered is merged.
     fn waits_for_merging(&self, is_closing: bool) -> bool;
 
-    /// Makes one merger of several. Returns its epoch; none if somebody else is the merger.
+    /// Makes this machine the merger. Returns the merger's epoch; none if somebody else is the merger.
     fn become_merger(&self, give_up: &dyn Fn() -> bool) -> Result<Option<u64>, MergeError>;
 
-    /// Counts as merged what is in the target. These items have landed by a commit that the board may have lost.
+    /// Counts as merged what is in the target. `landed` are items in it of whose landing the board may not know.
     fn settle(
         &self,
         is_in_target: &dyn Fn(&str) -> bool,
@@ -112,10 +113,10 @@ pub(super) trait Board: Sync {
         give_up: &dyn Fn() -> bool,
     ) -> Result<(), MergeError>;
 
-    /// Notes which verify commands have passed on the target: from then on they must.
+    /// Records which verify commands have passed on the target: from then on they must.
     fn note_passed(&self, commands: &[String], give_up: &dyn Fn() -> bool) -> Result<(), MergeError>;
 
-    /// Notes by which commits items are about to land. Only then may the target move.
+    /// Records by which commits items are about to land. Only then may the target move.
     fn land(
         &self,
         merger: u64,
@@ -123,7 +124,7 @@ pub(super) trait Board: Sync {
         give_up: &dyn Fn() -> bool,
     ) -> Result<(), MergeError>;
 
-    /// Sends offered work back, which conflicts in these files with what was merged. Returns true if its item is set aside.
+    /// Sends offered work back, which conflicts in these files with what was merged. Returns true if the item is set aside.
     fn refuse(
         &self,
         refused: &Refused,
@@ -133,7 +134,7 @@ pub(super) trait Board: Sync {
 }
 
 impl dyn Board + '_ {
-    /// True while nothing is begun.
+    /// Returns true during a pause of all workers.
     pub(super) fn is_paused(&self) -> bool {
         local_moment() < self.paused_until()
     }
@@ -159,7 +160,7 @@ pub(super) struct Orders {
 
 /// What a run has left of an item that is not done.
 pub(super) trait UnfinishedWork {
-    /// The end of what is committed.
+    /// Returns the end of what is committed.
     fn head(&self) -> Option<String>;
     /// Commits what is not, so that another machine can go on with it, and returns the end. None if that cannot be.
     fn commit_all(&self) -> Option<String>;

@@ -17,15 +17,15 @@ use plimsoll_domain::item_brief::ReturnedWork;
 use plimsoll_launcher::own_repository::OwnRepositoryError;
 use plimsoll_store::StoreError;
 
-/// What is asked of the place where work comes together. Commits are those of the repository in which results are merged.
+/// The branch in which the work of a parallel run comes together. Commits are those of the repository in which results are merged.
 pub(super) trait Target: Sync {
-    /// Its end as it is now, with the work on these items.
+    /// Fetches its end as it is now, with the work on these items.
     fn fetch_tip(&self, items: &[usize], give_up: &dyn Fn() -> bool) -> Result<CommitId, MergeError>;
 
-    /// Its end as it was last seen; none if it is gone.
+    /// Returns its end as it was last seen; none if it is gone.
     fn last_seen_tip(&self) -> Option<CommitId>;
 
-    /// The commits by which items were about to land, where the board may have lost them.
+    /// Returns the commits by which items were about to land, if they are kept beside the branch: a board may have lost them.
     fn landings(&self) -> Vec<(usize, CommitId)>;
 
     /// Takes the offered work on an item.
@@ -43,10 +43,10 @@ pub(super) trait Target: Sync {
     /// Removes what is left of items that are merged, each with the epoch of the attempt that landed.
     fn remove_merged(&self, merged: &[(usize, u64)], give_up: &dyn Fn() -> bool);
 
-    /// Completes what an item's worktree is made of with what earlier sessions have left: others may have brought it.
+    /// Completes what an item's worktree is made of with what earlier sessions have left, perhaps on another machine.
     fn fetch_earlier_work(&self, wanted: Wanted, give_up: &dyn Fn() -> bool) -> Result<Wanted, TreeError>;
 
-    /// Why the last work on an item was sent back, as it is known here.
+    /// Returns why the last work on an item was sent back, as far as that is known here.
     fn returned_work(&self, item: usize) -> Option<ReturnedWork>;
 
     /// Keeps why work is sent back, for the next session of its item, and the commit at which that begins. Returns the commit if
@@ -59,26 +59,26 @@ pub(super) trait Target: Sync {
         give_up: &dyn Fn() -> bool,
     ) -> Result<Option<CommitId>, MergeError>;
 
-    /// Returns true if the next session of an item can look at a commit that was made here.
+    /// Makes a commit visible to the next session of its item. Returns false if that cannot be.
     fn publish_work(&self, commit: &CommitId) -> bool;
 
-    /// What the next session of an item calls its offered work, which ends at this commit.
+    /// Returns the name by which the next session of an item finds its offered work, which ends at this commit.
     fn work_name(&self, item: usize, end: &CommitId) -> String;
 
     /// Carries what sessions wrote into their copies of the plan to where it is kept.
     fn carry_notes(&self, item: usize) -> Result<(), StoreError>;
 
-    /// The plan with the notes that come with the work on an item.
+    /// Adds the notes to a plan that come with the work on an item.
     fn add_notes(&self, plan: Vec<u8>, item: usize) -> Result<Vec<u8>, StoreError>;
 
-    /// The notes that come with no item's work, in a plan; none if there cannot be any.
+    /// Returns the plan with the notes that come with no item's work; none if there cannot be any.
     fn plan_with_late_notes(&self) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Looks at what everything has come to, once every item is merged.
+    /// Checks what everything has come to, once every item is merged.
     fn check_completed(&self) -> CompletionCheck;
 }
 
-/// What the end of a run is checked for.
+/// What came of that check.
 #[derive(Debug, Default)]
 pub(super) struct CompletionCheck {
     /// What the user is told.
