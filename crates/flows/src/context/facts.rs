@@ -36,8 +36,12 @@ pub fn todo_with_text(project: &Project, run: &RunState) -> Option<(String, Todo
     let file = run.options.todo_file.as_ref()?;
     let text = disk::read_text(&project.root().join(file)).ok().flatten()?;
     let todo = TodoList::parse(&text);
-    let is_emptied = todo.items.is_empty() && todo.unclear.is_empty();
-    (!is_emptied || run.items.known_items.is_empty()).then_some((text, todo))
+    (!is_emptied(&todo, run)).then_some((text, todo))
+}
+
+/// True if all items were removed from a run's plan.
+pub(crate) fn is_emptied(todo: &TodoList, run: &RunState) -> bool {
+    todo.items.is_empty() && todo.unclear.is_empty() && !run.items.known_items.is_empty()
 }
 
 /// What the sessions before noted in its plan.

@@ -9,13 +9,14 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// Takes the ticks of the plan file into the state, and keeps the file, as soon as they are seen: a file that
-/// is deleted a moment later has not undone them. A file that has lost an item is not kept.
-pub fn todo(project: &Project, state: &RunState) -> Result<(), StoreError> {
-    let Some(file) = &state.options.todo_file else { return Ok(()) };
-    match disk::read_text(&project.root().join(file))? {
-        Some(text) => todo_as_read(project, state, &text, &TodoList::parse(&text)),
-        None => Ok(()),
-    }
+/// is deleted a moment later has not undone them. A file that has lost an item is not kept. Returns the plan; none if the run
+/// has none, or if the file is missing or was emptied.
+pub fn todo(project: &Project, state: &RunState) -> Result<Option<TodoList>, StoreError> {
+    let Some(file) = &state.options.todo_file else { return Ok(None) };
+    let Some(text) = disk::read_text(&project.root().join(file))? else { return Ok(None) };
+    let todo = TodoList::parse(&text);
+    todo_as_read(project, state, &text, &todo)?;
+    Ok((!facts::is_emptied(&todo, state)).then_some(todo))
 }
 
 /// The same for a caller that has just read the file.

@@ -1,7 +1,7 @@
 //! Which commands pass before a session: what fails already is not held against it.
 
 use crate::context::facts;
-use crate::run::finish::pause;
+use crate::run::finish::checks::pause;
 use crate::run::lifecycle::StartError;
 use crate::run::protect;
 use crate::run::verify::{verified_tree, verify};

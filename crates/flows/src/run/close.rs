@@ -12,6 +12,7 @@ use crate::context::facts::Asked;
 use crate::context::item_cost;
 use crate::context::item_cost::MeasuredSession;
 use crate::context::measure::{Measurement, Question, measure};
+use crate::run::ended_session::EndedSession;
 use crate::run::{backup, linear_notes};
 use crate::run_context::RunContext;
 use crate::session_result::WORDS_KEPT;
@@ -26,38 +27,58 @@ use plimsoll_domain::{RunState, SessionId, SessionRecord};
 use plimsoll_store::{Durability, StoreError, clock, disk, journal, sessions, state_file};
 use std::path::Path;
 
-/// Closes an iteration, once.
-pub(crate) fn close(context: &RunContext<'_>, iteration: u32) -> Result<(), StoreError> {
-    match context.load_state()? {
-        Some(state) if state.iteration == iteration => close_as_read(context, &state),
-        _ => Ok(()),
+/// Closes the iteration of a session, once. After a crash the state says that it is closed, and the next process adds what the
+/// journal and the progress file lack. Returns none if the run is gone.
+pub(super) fn close(
+    context: &RunContext<'_>,
+    session: EndedSession,
+) -> Result<Option<EndedSession>, StoreError> {
+    let EndedSession { iteration, state, record, measurement, .. } = &session;
+    if state.iteration == *iteration && !is_closed(context, state) {
+        close_open(context, state, record.clone(), measurement)?;
     }
+    // Hooks and commands have written it meanwhile, too: `plimsoll stop` ends a run at any time.
+    Ok(context.load_state()?.map(|state| EndedSession { state, ..session }))
 }
 
-/// The same for a caller that has just read the state; the history may be missing from it.
+/// Closes the iteration of a session that a hook has just read; the history may be missing from the state.
 pub(crate) fn close_as_read(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
+    if is_closed(context, state) {
+        return Ok(());
+    }
+    let record = context.session_record(state);
+    let measurement = last_measurement(context, &record);
+    close_open(context, state, record, &measurement)
+}
+
+/// True if nothing is left to write. What comes after the state is made up for where a kill came between them.
+fn is_closed(context: &RunContext<'_>, state: &RunState) -> bool {
+    let record = &state.iteration_record;
+    record.phase == Phase::Judged || record.closed && journal::tells(context.project, &closing_line(state))
+}
+
+/// The line of the journal by which a later process knows that the iteration is closed.
+fn closing_line(state: &RunState) -> JournalEntry {
+    JournalEntry::of_run_session(state, JournalEvent::IterationClosed(IterationClosed::default()))
+}
+
+fn close_open(
+    context: &RunContext<'_>,
+    state: &RunState,
+    mut record: SessionRecord,
+    measurement: &Measurement,
+) -> Result<(), StoreError> {
     let (project, iteration) = (context.project, state.iteration);
-    if state.iteration_record.phase == Phase::Judged {
-        return Ok(());
-    }
-    let line = JournalEntry::of_run_session(state, JournalEvent::IterationClosed(IterationClosed::default()));
-    let was_closed = state.iteration_record.closed;
-    // What comes after the state is made up for where a kill came between them.
-    if was_closed && journal::tells(project, &line) {
-        return Ok(());
-    }
-    let mut record = context.session_record(state);
-    if !was_closed {
+    let line = closing_line(state);
+    if !state.iteration_record.closed {
         note_override(context, state, &record)?;
     }
     take_last_words(&mut record);
-    let last = last_measurement(context, &record);
-    let percent = last.reading.as_ref().and_then(plimsoll_domain::Reading::percent).unwrap_or(0);
+    let percent = measurement.reading.as_ref().and_then(plimsoll_domain::Reading::percent).unwrap_or(0);
     record.usage.peak_percent = record.usage.peak_percent.max(percent);
     let renewed = refresh_handoff(context, state, &record)?;
     let notes = renewed.as_ref().map(|renewed| &renewed.notes);
-    backup::todo(project, state)?;
-    let todo = facts::todo(project, state);
+    let todo = backup::todo(project, state)?;
     let paragraph = context.update(|state| {
         if state.iteration != iteration {
             return None;
@@ -143,13 +164,20 @@ fn note_override(
     journal::note(context.project, JournalEntry::of_run(state, event).session(Some(&record.session_id)))
 }
 
-/// Brings the handoff up to date once more: a commit has come after its session.
-pub(crate) fn renew_handoff(context: &RunContext<'_>) -> Result<(), StoreError> {
-    let Some(state) = context.load_state()? else { return Ok(()) };
-    let mut record = context.session_record(&state);
+/// Brings the handoff up to date once more: a commit has come after its session. Returns the state with what it says.
+pub(super) fn renew_handoff(
+    context: &RunContext<'_>,
+    state: RunState,
+    record: &SessionRecord,
+) -> Result<RunState, StoreError> {
+    let mut record = record.clone();
     take_last_words(&mut record);
-    let Some(renewed) = refresh_handoff(context, &state, &record)? else { return Ok(()) };
-    context.update_lazily(|state| renewed.note(state)).map(|_| ())
+    let Some(renewed) = refresh_handoff(context, &state, &record)? else { return Ok(state) };
+    let noted = context.update_lazily(|state| {
+        renewed.note(state);
+        state.clone()
+    })?;
+    Ok(noted.unwrap_or(state))
 }
 
 /// A client before 2.1 does not pass the last message to its Stop hook; by now it is in the transcript.
@@ -164,7 +192,7 @@ fn take_last_words(record: &mut SessionRecord) {
 
 /// The last answer comes after the last batch of tools: only now is it measured.
 fn last_measurement(context: &RunContext<'_>, record: &SessionRecord) -> Measurement {
-    let RunContext { project, settings, .. } = *context;
+    let (project, settings) = (context.project, context.settings);
     let transcript = record.start.transcript_path.as_ref().map(Path::new);
     measure(&Question { project, settings, record, transcript, calls: &[] })
 }

@@ -1,13 +1,12 @@
 //! The evidence for the circuit breaker: whether a session changed anything, and with which error it ended.
 
 use crate::context::facts;
-use crate::context::measure::{Question, measure};
 use crate::our_files;
-use crate::run_context::RunContext;
+use crate::run::ended_session::EndedSession;
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::level::Level;
 use plimsoll_domain::state::WorktreeFingerprint;
-use plimsoll_domain::{Ending, RunState, SessionRecord};
+use plimsoll_domain::{Ending, RunState};
 use plimsoll_launcher::git;
 use plimsoll_policy::breaker::Observation;
 use plimsoll_policy::completion::VerifyOutcome;
@@ -17,32 +16,10 @@ use std::path::Path;
 
 const HEAD_MOVED: &str = "HEAD moved";
 
-/// The current fingerprint of the project: HEAD, files and memory.
-pub fn footing(project: &Project) -> WorktreeFingerprint {
-    let found = plimsoll_launcher::worktree_fingerprint::footing(project.root(), &our_files::is_ours);
-    WorktreeFingerprint { head: found.head, tree: found.tree, memory: heap(project) }
-}
-
-/// A digest of the heap. Registers do not count: an agent without progress keeps writing there that it has none.
-fn heap(project: &Project) -> Option<String> {
-    let memory = plimsoll_store::memory::load(project).ok().filter(|memory| !memory.is_empty())?;
-    let parts: Vec<&[u8]> =
-        memory.heap.iter().flat_map(|chunk| [chunk.name.as_bytes(), chunk.content.as_bytes()]).collect();
-    Some(plimsoll_domain::digest::sha256(&parts))
-}
-
 /// Observes what the session that has just ended has changed, and its error.
-pub(crate) fn observe(
-    context: &RunContext<'_>,
-    state: &RunState,
-    record: &SessionRecord,
-    evidence: &Evidence,
-    now: &WorktreeFingerprint,
-) -> Observation {
-    let RunContext { project, settings, .. } = *context;
-    let transcript = record.start.transcript_path.as_ref().map(Path::new);
-    let question = Question { project, settings, record, transcript, calls: &[] };
-    let has_answered = record.usage.reading.is_some() || measure(&question).reading.is_some();
+pub(super) fn observe(project: &Project, session: &EndedSession, evidence: &Evidence) -> Observation {
+    let EndedSession { state, record, fingerprint: now, measurement, .. } = session;
+    let has_answered = record.usage.reading.is_some() || measurement.reading.is_some();
     let is_silent = evidence.last_message.as_deref().is_none_or(|words| words.trim().is_empty());
     let before = state.iteration_record.footing.as_ref();
     let has_head_moved = before.is_some_and(|before| before.head != now.head);
@@ -64,7 +41,7 @@ pub(crate) fn observe(
         advanced: ticked || passing || committed,
         only_notes: !is_work_committed && committed_paths.is_some_and(|paths| !paths.is_empty()),
         unsure,
-        error: error(state, evidence, transcript),
+        error: error(state, evidence, session.transcript()),
         denied: state.iteration_record.denied_tool.clone(),
         empty: evidence.ending == Ending::Completed && is_silent && record.usage.reading.is_none(),
         failed_at_start: evidence.ending.failure().is_some() && !has_answered,
@@ -72,11 +49,9 @@ pub(crate) fn observe(
 }
 
 /// True if the session's first request was already at L2: then no session of this run can work.
-pub(crate) fn started_above(context: &RunContext<'_>, record: &SessionRecord) -> bool {
-    let RunContext { project, settings, .. } = *context;
-    let transcript = record.start.transcript_path.as_ref().map(Path::new);
-    let thresholds = measure(&Question { project, settings, record, transcript, calls: &[] }).thresholds;
-    let first = transcript.and_then(plimsoll_store::tail::first_request);
+pub(super) fn started_above(session: &EndedSession) -> bool {
+    let thresholds = session.measurement.thresholds.as_ref();
+    let first = session.transcript().and_then(plimsoll_store::tail::first_request);
     thresholds.zip(first).is_some_and(|(thresholds, first)| thresholds.level(first.used) >= Level::L2)
 }
 

@@ -8,7 +8,7 @@ use crate::context::facts::Asked;
 use crate::context::measure;
 use crate::context::measure::Measurement;
 use crate::hook_invocation::HookInvocation;
-use crate::run::evidence::footing;
+use crate::run::footing::footing;
 use crate::run::prompt::PromptError;
 use plimsoll_domain::handoff::Notes;
 use plimsoll_domain::last_judgement::LastJudgement;

@@ -21,7 +21,7 @@ pub(super) fn keep(
     if commands.is_empty() || !has_passed {
         return Ok(());
     }
-    let RunContext { project, run_id, .. } = *context;
+    let (project, run_id) = (context.project, context.run_id);
     let Some(records) = ledger::folder(project, run_id) else { return Ok(()) };
     let head = clean_head(project.root(), &records.join("receipt.index"), &is_ours);
     let Some((commit, tree)) = head.and_then(|head| Some((head.clone(), git::tree(project.root(), &head)?)))

@@ -4,7 +4,8 @@ use crate::checkpoint::{self, Request};
 use crate::context::facts;
 use crate::context::facts::Asked;
 use crate::our_files;
-use crate::run::branch;
+use crate::run::ended_session::EndedSession;
+use crate::run::{branch, close};
 use crate::run_context::RunContext;
 use plimsoll_domain::handoff::Notes;
 use plimsoll_domain::journal::{JournalEvent, WipCommit};
@@ -15,19 +16,62 @@ use plimsoll_domain::text::counted;
 use plimsoll_domain::{Ending, RunState, SessionRecord};
 use plimsoll_launcher::git::AllowedPrograms;
 use plimsoll_launcher::wip::{Wip, commit_wip};
-use plimsoll_store::{Project, StoreError};
+use plimsoll_launcher::worktree;
+use plimsoll_store::{Project, StoreError, clock};
 use std::path::PathBuf;
+
+/// Saves unfinished work: its handoff first, then the commit. After a crash between them the work is uncommitted, and the handoff
+/// names it; the next process renews the handoff and commits what is there. Returns none if the run is gone.
+pub(super) fn save(
+    context: &RunContext<'_>,
+    session: EndedSession,
+) -> Result<Option<EndedSession>, StoreError> {
+    let EndedSession { state, record, fingerprint, .. } = &session;
+    // A run that the user has stopped, and a session that could not begin, leave the files as they are.
+    if state.lifecycle.is_over() {
+        return Ok(Some(session));
+    }
+    set_repository_free(context, state)?;
+    let before = state.iteration_record.footing.as_ref();
+    let is_untouched = before == Some(fingerprint);
+    let has_changed_files = before.is_some_and(|before| fingerprint.files_changed(before) == Some(true));
+    if !is_untouched || record.checkpoint.claim.is_some() {
+        handoff_of_unfinished_work(context, &session, has_changed_files)?;
+    }
+    let is_where_it_began = fingerprint.head.is_some() && fingerprint.head == state.context_checkpoint.head;
+    // A checkpoint that nothing was done about would be lost here: planning has marked it as consumed.
+    if is_untouched || is_where_it_began || !has_changed_files {
+        keep_what_it_resumed(context, state, record)?;
+    }
+    let Some(state) = context.load_state()? else { return Ok(None) };
+    let state = match commit(context, &state)? {
+        // SessionEnd may have closed the iteration already: the handoff must name the new HEAD.
+        Some(committed) => close::renew_handoff(context, committed, record)?,
+        None => state,
+    };
+    Ok(Some(EndedSession { state, ..session }))
+}
+
+/// A git that was ended with its session leaves the repository locked: no later session could commit anything.
+fn set_repository_free(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
+    let began = state.iteration_record.started_at.as_ref().and_then(clock::moment);
+    let Some(began) = began else { return Ok(()) };
+    for lock in worktree::clear_locks_since(context.project.root(), began.into()) {
+        let words = format!("removed {}, which a git of the session had left", lock.display());
+        context.note(state, JournalEvent::Note { words })?;
+    }
+    Ok(())
+}
 
 /// A session that ended in the middle of its work, with no checkpoint, leaves one all the same: the files it
 /// was changing must not be forgotten.
-pub(crate) fn handoff_of_unfinished_work(
+fn handoff_of_unfinished_work(
     context: &RunContext<'_>,
-    state: &RunState,
-    record: &SessionRecord,
-    ending: &Ending,
+    session: &EndedSession,
     has_changed_files: bool,
 ) -> Result<(), StoreError> {
-    let RunContext { project, settings, .. } = *context;
+    let (project, settings) = (context.project, context.settings);
+    let EndedSession { state, record, ending, .. } = session;
     let orderly = matches!(ending, Ending::Completed | Ending::HookStopped);
     // A session that stopped at a commit as told is not unfinished, even if it left changes uncommitted.
     if has_checkpoint(state, |cause| cause == Cause::Level || cause == Cause::Step && orderly) {
@@ -73,7 +117,7 @@ pub(crate) fn handoff_of_unfinished_work(
 
 /// Keeps a checkpoint that the session should have resumed, if the session did nothing: the next one resumes it, with this
 /// one's notes.
-pub(crate) fn keep_what_it_resumed(
+fn keep_what_it_resumed(
     context: &RunContext<'_>,
     state: &RunState,
     record: &SessionRecord,
@@ -103,7 +147,7 @@ pub(crate) fn keep_what_it_resumed(
 
 /// The progress that a session stated in its last message, requested or not.
 fn notes(record: &SessionRecord) -> Notes {
-    Notes::in_message(&crate::run::close::last_words(record))
+    Notes::in_message(&close::last_words(record))
 }
 
 /// True if an item is open: the session's own, or the next one, which it may have begun.
@@ -126,26 +170,25 @@ fn has_checkpoint(state: &RunState, is_meant: impl Fn(Cause) -> bool) -> bool {
 
 /// At a checkpoint, after the model had its chance, what is dirty is committed, so that the next session's
 /// `git reset` or `git clean` cannot take it. A failed commit is reported in the handoff, and the run continues.
-/// Returns whether there is something to report.
-pub(crate) fn commit(context: &RunContext<'_>) -> Result<bool, StoreError> {
+/// Returns the state if there is something to report.
+fn commit(context: &RunContext<'_>, state: &RunState) -> Result<Option<RunState>, StoreError> {
     let project = context.project;
-    let Some(state) = context.load_state()? else { return Ok(false) };
-    if state.options.commit == Commit::Off || !has_checkpoint(&state, |_| true) {
-        return Ok(false);
+    if state.options.commit == Commit::Off || !has_checkpoint(state, |_| true) {
+        return Ok(None);
     }
     let message = message(state.iteration, &state.context_checkpoint);
     // Work in progress of a run with a branch lands on no other, whatever a session has checked out.
-    let made = match branch::refusal(project, &state) {
+    let made = match branch::refusal(project, state) {
         Some(why) => Wip::Refused { why },
         None => {
             let item = state.iteration_record.item.as_deref();
             let items: Vec<&str> = item.into_iter().collect();
             let message = with_trailers(&message, &trailers(&state.run_id, &items, None));
-            commit_wip(project.root(), &message, &our_files::is_ours, allowed_programs(project, &state))
+            commit_wip(project.root(), &message, &our_files::is_ours, allowed_programs(project, state))
         }
     };
     let (words, made) = match made {
-        Wip::Nothing => return Ok(false),
+        Wip::Nothing => return Ok(None),
         Wip::Committed { id, files, left_out, forbidden_filters } => {
             let words = format!(
                 "{} committed as `{message}`{}{}",
@@ -169,11 +212,11 @@ pub(crate) fn commit(context: &RunContext<'_>) -> Result<bool, StoreError> {
     // A kill after the commit costs this line and the handoff's words on it; the work is safe, and a repeat finds
     // nothing left to commit.
     let made = JournalEvent::WipCommit(WipCommit { message: Some(message), ..made });
-    context.note(&state, made)?;
+    context.note(state, made)?;
     context.update_lazily(|state| {
         state.context_checkpoint.work = words;
-    })?;
-    Ok(true)
+        state.clone()
+    })
 }
 
 /// Which hooks and filters a commit may run. None of a repository that was created during the run: a session may have written

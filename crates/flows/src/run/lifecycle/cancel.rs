@@ -4,7 +4,7 @@ use super::newest::newest_run_id;
 use super::orphans::{end_left_behind, orphan};
 use crate::context::session_usage::complete_cost;
 use crate::run::archive::{archive, is_archived};
-use crate::run::finish::record_end;
+use crate::run::ended_session::record_end;
 use crate::run::session_output;
 use crate::run::stream_reader::StreamReader;
 use crate::run_context::RunContext;

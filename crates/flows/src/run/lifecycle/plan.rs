@@ -3,7 +3,8 @@
 use super::StartError;
 use crate::install::git_exclude::exclude_run_files;
 use crate::memory;
-use crate::run::{backup, evidence, prompt, questions};
+use crate::run::footing::footing;
+use crate::run::{backup, prompt, questions};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, Planned};
 use plimsoll_domain::state::{ItemStart, IterationRecord, Phase, WorktreeFingerprint};
 use plimsoll_domain::{RunId, RunState, SessionId, TodoList, Verdict};
@@ -32,7 +33,7 @@ pub fn plan(
     }
     memory::open_for(project, before)?;
     // Before the lock is taken: no process waits for git while it holds the lock.
-    let footing = evidence::footing(project);
+    let footing = footing(project);
     // The state before the prompt: a kill after it leaves an iteration that is planned and has no client, and that is
     // planned again under its own number with its checkpoint still active.
     let begin = |state: &mut RunState| {
