@@ -88,7 +88,7 @@ enum JoinError {
     Promise { fleet: String, error: InvalidPromise },
 }
 
-/// Joins.
+/// Joins a fleet.
 pub(super) fn join(arguments: &JoinArguments) -> ExitCode {
     // What this says of the run is the user's word.
     ledger::keep();
@@ -110,19 +110,59 @@ fn hint(error: &JoinError) -> Option<String> {
     }
 }
 
+/// Joins in steps, each of which takes what the one before it has found. The fleet hears of this machine only in the fourth, so a
+/// crash before that leaves nothing but files in this clone.
 fn work(arguments: &JoinArguments) -> Result<u8, JoinError> {
-    let mut fleet = open(&arguments.name)?;
-    let plan = fleet.shared_plan()?;
-    match plan.ended.as_deref() {
-        Some("done") => {
-            say(format!("every item of the fleet `{}` is merged", one_line(&arguments.name)));
-            say_how_to_merge(arguments, &plan);
-            return Ok(0);
-        }
-        Some(_) => return Err(JoinError::Stopped(arguments.name.clone())),
-        None => {}
+    let fleet = open_fleet(arguments)?;
+    if fleet.is_merged() {
+        say(format!("every item of the fleet `{}` is merged", one_line(&arguments.name)));
+        say_how_to_merge(arguments, &fleet.plan);
+        return Ok(0);
     }
-    let project = project(&plan)?;
+    let here = find_clone(fleet)?;
+    let machine = prepare_run(here)?;
+    let machine = announce(machine)?;
+    let ended = take_part(machine)?;
+    if ended.style != Style::Json {
+        say_what_now(&ended);
+    }
+    Ok(ended.code)
+}
+
+/// A fleet that is not stopped, with its plan.
+struct OpenFleet<'a> {
+    arguments: &'a JoinArguments,
+    connection: Fleet,
+    plan: SharedPlan,
+}
+
+impl OpenFleet<'_> {
+    fn is_merged(&self) -> bool {
+        self.plan.ended.is_some()
+    }
+}
+
+/// Reads the fleet's plan. A crash leaves nothing behind.
+fn open_fleet(arguments: &JoinArguments) -> Result<OpenFleet<'_>, JoinError> {
+    let mut connection = open(&arguments.name)?;
+    let plan = connection.shared_plan()?;
+    match plan.ended.as_deref() {
+        Some("done") | None => Ok(OpenFleet { arguments, connection, plan }),
+        Some(_) => Err(JoinError::Stopped(arguments.name.clone())),
+    }
+}
+
+/// The fleet's project in this clone, with the branch into which the fleet merges.
+struct FleetClone<'a> {
+    fleet: OpenFleet<'a>,
+    project: Project,
+    target: RemoteTarget,
+}
+
+/// Finds the project and copies the remote's objects. After a crash the copy stays, and the next `fleet join` goes on with it.
+fn find_clone(fleet: OpenFleet<'_>) -> Result<FleetClone<'_>, JoinError> {
+    let OpenFleet { arguments, plan, .. } = &fleet;
+    let project = project(plan)?;
     let ground = ground::check(&project)?;
     refuse_large_files(&project)?;
     let no_home = || StoreError::NoHome { project: project.root().to_owned() };
@@ -140,18 +180,58 @@ fn work(arguments: &JoinArguments) -> Result<u8, JoinError> {
         ));
     }
     let target = RemoteTarget::new(remote, &arguments.name, &plan.created.to_string(), &plan.target);
+    Ok(FleetClone { fleet, project, target })
+}
+
+/// This machine with the run that works on the fleet's plan.
+struct MachineRun<'a> {
+    here: FleetClone<'a>,
+    options: Options,
+    ready: Preflight,
+    run: RunState,
+    /// The name by which the fleet knows this clone.
+    member: String,
+}
+
+/// Takes up this clone's run, or begins one. After a crash the run is there, and the next `fleet join` resumes it.
+fn prepare_run(here: FleetClone<'_>) -> Result<MachineRun<'_>, JoinError> {
+    let OpenFleet { arguments, plan, .. } = &here.fleet;
     let (options, client) = options(arguments)?;
-    let (ready, run) = run(&project, arguments, &plan, &options, client)?;
-    let member = workers::member_of(&project, &run)?.unwrap_or_else(new_member);
-    tell_versions(&mut fleet, &member, arguments.workers)?;
+    let (ready, run) = run(&here.project, arguments, plan, &options, client)?;
+    let member = workers::member_of(&here.project, &run)?.unwrap_or_else(new_member);
+    Ok(MachineRun { here, options, ready, run, member })
+}
+
+/// Tells the fleet that this machine joins. After a crash the fleet's log has a machine that never took an item; the next `fleet join`
+/// may join by another name.
+fn announce(mut machine: MachineRun<'_>) -> Result<MachineRun<'_>, JoinError> {
+    let OpenFleet { arguments, connection, .. } = &mut machine.here.fleet;
+    tell_versions(connection, &machine.member, arguments.workers)?;
+    Ok(machine)
+}
+
+/// What this machine did until it left.
+struct EndedPart<'a> {
+    arguments: &'a JoinArguments,
+    plan: SharedPlan,
+    project: Project,
+    style: Style,
+    code: u8,
+}
+
+/// Works on the plan until nothing is left to do here. A crash leaves leases, which expire, and results in this machine's record, which
+/// the next `fleet join` delivers.
+fn take_part(machine: MachineRun<'_>) -> Result<EndedPart<'_>, JoinError> {
+    let MachineRun { here, options, ready, run, member } = machine;
+    let FleetClone { fleet: OpenFleet { arguments, connection, plan }, project, target } = here;
     let board = |fleet| {
         let fleet = WatchedFleet { fleet: Some(fleet), ..WatchedFleet::new(&arguments.name) };
-        Box::new(MachineBoard { fleet, machine: machine(&member) })
+        Box::new(MachineBoard { fleet, machine: machine_of(&member) })
     };
     let joining = Joining {
         plan: fleet_plan(arguments, &plan, &member),
         heartbeat: board(open(&arguments.name)?),
-        board: board(fleet),
+        board: board(connection),
         target,
         patience: Duration::from_secs(arguments.database_patience),
     };
@@ -162,11 +242,7 @@ fn work(arguments: &JoinArguments) -> Result<u8, JoinError> {
     let ended = workers::join(&project, &settings, &options, ready, &run, joining, watcher.as_mut());
     // Gives the bar back before anything else is printed.
     drop(watcher);
-    let code = ended?;
-    if style != Style::Json {
-        say_what_now(&project, arguments, &plan, code);
-    }
-    Ok(code)
+    Ok(EndedPart { arguments, plan, project, style, code: ended? })
 }
 
 fn open(name: &str) -> Result<Fleet, FleetError> {
@@ -356,7 +432,7 @@ fn computer() -> String {
     whoami::hostname().unwrap_or_else(|_| "computer".to_owned())
 }
 
-fn machine(member: &str) -> Machine {
+fn machine_of(member: &str) -> Machine {
     Machine { member: member.to_owned(), name: computer(), pid: std::process::id() }
 }
 
@@ -373,10 +449,11 @@ fn tell_versions(fleet: &mut Fleet, member: &str, count: usize) -> Result<(), Jo
     Ok(fleet.note_machine(member, "joined", &words)?)
 }
 
-fn say_what_now(project: &Project, arguments: &JoinArguments, plan: &SharedPlan, code: u8) {
+fn say_what_now(ended: &EndedPart<'_>) {
+    let EndedPart { arguments, plan, project, code, .. } = ended;
     let state = state_file::load(project, None).ok().flatten();
     let is_done = state.as_ref().is_some_and(|state| state.items.todo_items.is_empty());
-    if code == 0 && is_done {
+    if *code == 0 && is_done {
         say_how_to_merge(arguments, plan);
     } else if state.is_some_and(|state| goes_on(&state, &arguments.name)) {
         say_error(&format!(
