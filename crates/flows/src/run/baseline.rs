@@ -73,7 +73,7 @@ pub fn learn(
         protect::changes_left(context.project, run)?;
         // One that was not begun, or ended too early, may change them the next time.
         let ended = said.iter().filter(|outcome| !outcome.is_undecided);
-        protect::mark_verify_harmless(context.project, run, ended.map(|outcome| outcome.command.clone()))?;
+        protect::mark_verify_harmless(context, run, ended.map(|outcome| outcome.command.clone()))?;
     }
     Ok(Known::Said(said))
 }

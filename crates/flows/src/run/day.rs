@@ -1,5 +1,6 @@
 //! What all runs of the user spend on a day: added up from their ledgers.
 
+use crate::run_context::RunContext;
 use crate::session_result::SessionResult;
 use plimsoll_domain::cost::{Cost, CostBasis};
 use plimsoll_domain::limits::SpentToday;
@@ -9,11 +10,11 @@ use plimsoll_store::{Project, clock, ledger};
 
 /// Adds what a session used to the run's limits and to that of the day. Returns its cost; a session of which nothing is known makes the
 /// sum uncertain.
-pub(super) fn add_session(project: &Project, state: &mut RunState, ended: &SessionResult) -> f64 {
+pub(super) fn add_session(context: &RunContext<'_>, state: &mut RunState, ended: &SessionResult) -> f64 {
     let cost = ended.cost.unwrap_or(Cost { usd: 0.0, basis: CostBasis::Estimated });
     bounds::add_session(state, cost, ended.tokens, &clock::day(clock::now()));
     if state.options.limits.max_cost_per_day_usd.is_some() {
-        state.spent.spent_today = Some(spent_today(project, state));
+        state.spent.spent_today = Some(spent_today(context.project, state));
     }
     cost.usd
 }

@@ -50,7 +50,7 @@ pub(super) fn record_end(
             record.api_trouble = None;
             record.tokens = ended.tokens;
             // In the same write as the phase: after a kill nothing of the money, the tokens or the quota counts twice.
-            state.iteration_record.cost_usd = day::add_session(context.project, state, ended);
+            state.iteration_record.cost_usd = day::add_session(context, state, ended);
             state.iteration_record.is_cost_unknown = ended.cost.is_none();
             for tool in &ended.denied_tools {
                 if !state.outcomes.denied_tools.contains(tool) {

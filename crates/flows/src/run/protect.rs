@@ -189,23 +189,24 @@ pub(super) fn has_unchecked_verify(project: &Project, run: &RunState) -> bool {
 
 /// Records that these verify commands have left the protected files of a run as they were.
 pub(super) fn mark_verify_harmless(
-    project: &Project,
+    context: &RunContext<'_>,
     run: &RunState,
     commands: impl Iterator<Item = String>,
 ) -> Result<(), StoreError> {
-    let Some(mut recorded) = protected::read_record(project, &run.run_id) else { return Ok(()) };
+    let RunContext { project, run_id, .. } = *context;
+    let Some(mut recorded) = protected::read_record(project, run_id) else { return Ok(()) };
     recorded.harmless_verify.extend(commands);
     recorded.harmless_verify.retain(|command| run.options.verify.contains(command));
     recorded.harmless_verify.sort();
     recorded.harmless_verify.dedup();
-    protected::write_record(project, &run.run_id, &recorded)
+    protected::write_record(project, run_id, &recorded)
 }
 
 /// Adds the changes of protected files to the evidence; returns true if there are more than before. What an earlier comparison found
 /// stays: a process in the background may restore a file while the verify commands run. While git does not answer, no tick counts, but
 /// no change is known either.
-pub(super) fn record_changes(project: &Project, run: &RunState, evidence: &mut Evidence) -> bool {
-    let changes = changed_files(project, run);
+pub(super) fn record_changes(context: &RunContext<'_>, run: &RunState, evidence: &mut Evidence) -> bool {
+    let changes = changed_files(context.project, run);
     evidence.protected_needs_user |= changes.needs_user;
     let is_answered = !changes.is_unanswered;
     let known = &mut evidence.changed_protected;

@@ -19,7 +19,7 @@ use plimsoll_policy::gate::{Evidence, verdict_of_its_ending};
 use plimsoll_policy::review::{AfterReview, Answer};
 use plimsoll_policy::{bounds, review};
 use plimsoll_protocol::settings::HookSupport;
-use plimsoll_store::{Project, StoreError, clock};
+use plimsoll_store::{StoreError, clock};
 use std::path::Path;
 use std::time::Duration;
 
@@ -153,7 +153,7 @@ impl Reviewing<'_, '_> {
         (facts.model, facts.seconds, facts.tokens) =
             (self.model().map(str::to_owned), seconds, result.tokens);
         let after = self.update(|state| {
-            review.facts.cost_usd = count(self.context.project, state, &result);
+            review.facts.cost_usd = count(self.context, state, &result);
             let next = review::take(state, review);
             (next, Box::new(state.clone()))
         })?;
@@ -170,7 +170,7 @@ impl Reviewing<'_, '_> {
     /// Counts what a session used that ended without an answer of its own accord.
     fn count_without_answer(&self, result: &SessionResult) -> Result<Option<RunState>, StoreError> {
         self.update(|state| {
-            count(self.context.project, state, result);
+            count(self.context, state, result);
             state.outcomes.reviews.session = None;
             state.clone()
         })
@@ -187,7 +187,7 @@ impl Reviewing<'_, '_> {
     /// The run waits as for a session that met a limit; then the same ticks are reviewed.
     fn pause(&self, result: &SessionResult, paused: Verdict) -> Result<Outcome, StoreError> {
         let is_open = self.update(|state| {
-            count(self.context.project, state, result);
+            count(self.context, state, result);
             state.outcomes.reviews.session = None;
             let is_open = !state.lifecycle.is_over();
             if is_open {
@@ -204,8 +204,8 @@ impl Reviewing<'_, '_> {
 }
 
 /// Counts what a reviewing session used in the run's limits, and apart; answers with its price.
-fn count(project: &Project, state: &mut RunState, result: &SessionResult) -> f64 {
-    let cost_usd = day::add_session(project, state, result);
+fn count(context: &RunContext<'_>, state: &mut RunState, result: &SessionResult) -> f64 {
+    let cost_usd = day::add_session(context, state, result);
     let spent = &mut state.spent;
     spent.review_cost_usd += cost_usd;
     spent.review_tokens += result.tokens;

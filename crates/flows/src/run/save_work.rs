@@ -85,7 +85,7 @@ fn handoff_of_unfinished_work(
         Some(_) => Cause::Level,
         None if !orderly => Cause::Crash,
         // What was dirty before it began is not its own, except for what it took over.
-        None if (has_changed_files || state.iteration_record.resuming) && has_more_to_do(project, state) => {
+        None if (has_changed_files || state.iteration_record.resuming) && has_more_to_do(context, state) => {
             Cause::Unfinished
         }
         None => return Ok(()),
@@ -122,7 +122,7 @@ fn keep_what_it_resumed(
     state: &RunState,
     record: &SessionRecord,
 ) -> Result<(), StoreError> {
-    if !state.iteration_record.resuming || !has_open_item(context.project, state) {
+    if !state.iteration_record.resuming || !has_open_item(context, state) {
         return Ok(());
     }
     // Repeated after a kill this changes nothing: the checkpoint is active by then.
@@ -151,16 +151,16 @@ fn notes(record: &SessionRecord) -> Notes {
 }
 
 /// True if an item is open: the session's own, or the next one, which it may have begun.
-fn has_more_to_do(project: &Project, state: &RunState) -> bool {
+fn has_more_to_do(context: &RunContext<'_>, state: &RunState) -> bool {
     let was_given_one = state.iteration_record.item.is_some();
-    was_given_one && facts::todo(project, state).is_some_and(|todo| !todo.open().is_empty())
+    was_given_one && facts::todo(context.project, state).is_some_and(|todo| !todo.open().is_empty())
 }
 
 /// Whether the item that it was given is still open. In a run without a plan that is unknown, and an orderly end
 /// is believed.
-fn has_open_item(project: &Project, state: &RunState) -> bool {
+fn has_open_item(context: &RunContext<'_>, state: &RunState) -> bool {
     let item = state.iteration_record.item.as_ref();
-    item.zip(facts::todo(project, state)).is_some_and(|(item, todo)| todo.open().contains(item))
+    item.zip(facts::todo(context.project, state)).is_some_and(|(item, todo)| todo.open().contains(item))
 }
 
 fn has_checkpoint(state: &RunState, is_meant: impl Fn(Cause) -> bool) -> bool {

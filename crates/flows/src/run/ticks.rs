@@ -8,7 +8,7 @@ use plimsoll_domain::taken_back::TakenBack;
 use plimsoll_domain::{RunState, plan_edit};
 use plimsoll_policy::gate::Evidence;
 use plimsoll_policy::ticks;
-use plimsoll_store::{Durability, Project, StoreError, clock, disk};
+use plimsoll_store::{Durability, StoreError, clock, disk};
 
 /// Takes ticks back. The decision is written first, so a process that comes after a kill carries it out without running the
 /// commands once more; what it finds done it does not do again. Returns the state after it; none if the run is gone.
@@ -17,17 +17,16 @@ pub(super) fn take_back(
     taken: &TakenBack,
     evidence: &mut Evidence,
 ) -> Result<Option<RunState>, StoreError> {
-    let project = context.project;
     let decided = context.update(|state| {
         state.outcomes.taken_back = Some(taken.clone());
         state.clone()
     })?;
     let Some(state) = decided else { return Ok(None) };
     // The command itself may have removed the plan.
-    backup::mend_todo(project, &state)?;
+    backup::mend_todo(context.project, &state)?;
     // Before the state forgets the ticks: until then it is known that there is something to do.
-    take_out_of_plan(project, &state, taken)?;
-    let Some(todo) = facts::todo(project, &state) else { return Ok(Some(state)) };
+    take_out_of_plan(context, &state, taken)?;
+    let Some(todo) = facts::todo(context.project, &state) else { return Ok(Some(state)) };
     let state = context.update(|state| {
         ticks::take_back(state, taken, &todo);
         state.clone()
@@ -35,16 +34,16 @@ pub(super) fn take_back(
     evidence.todo = Some(todo);
     let Some(state) = state else { return Ok(None) };
     // The copy must agree with the state, or it is not used. The paragraph is recognized if it is there already.
-    backup::todo(project, &state)?;
+    backup::todo(context.project, &state)?;
     let words = taken.words();
     let at = clock::stamp(clock::now());
-    backup::append_progress(project, &format!("[{at}] Iteration {}: {words}.\n\n", taken.iteration))?;
+    backup::append_progress(context.project, &format!("[{at}] Iteration {}: {words}.\n\n", taken.iteration))?;
     Ok(Some(state))
 }
 
-fn take_out_of_plan(project: &Project, state: &RunState, taken: &TakenBack) -> Result<(), StoreError> {
+fn take_out_of_plan(context: &RunContext<'_>, state: &RunState, taken: &TakenBack) -> Result<(), StoreError> {
     let Some(file) = &state.options.todo_file else { return Ok(()) };
-    let path = project.root().join(file);
+    let path = context.project.root().join(file);
     let Some(plan) = disk::read(&path)? else { return Ok(()) };
     let changed = match &taken.question {
         // A later session may commit the plan, so it must not contain a secret.

@@ -117,7 +117,7 @@ pub(super) fn recheck_protected(
 
 /// Adds the changes of protected files to the evidence; returns true if there are more than before.
 fn add_protected_changes(context: &RunContext<'_>, input: &mut GateInput) -> bool {
-    protect::record_changes(context.project, &input.session.state, &mut input.evidence)
+    protect::record_changes(context, &input.session.state, &mut input.evidence)
 }
 
 fn take_back(context: &RunContext<'_>, input: GateInput, taken: &TakenBack) -> Result<Checked, StoreError> {

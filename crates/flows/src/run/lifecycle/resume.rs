@@ -7,14 +7,14 @@ use super::{StartError, orphan, records};
 use crate::run::{branch, finish, protect};
 use crate::run_context::RunContext;
 use plimsoll_domain::item_brief::ItemBrief;
-use plimsoll_domain::journal::{JournalEntry, JournalEvent, RunBegun};
+use plimsoll_domain::journal::{JournalEvent, RunBegun};
 use plimsoll_domain::limits::Limits;
 use plimsoll_domain::state::{Commit, Phase, RunOptions, VerifyEach};
 use plimsoll_domain::status::Status;
 use plimsoll_domain::text::one_line;
 use plimsoll_domain::{RunState, Timestamp, Verdict};
 use plimsoll_policy::foreign;
-use plimsoll_store::{Durability, Project, StoreError, clock, config, journal, ledger, state_file};
+use plimsoll_store::{Project, StoreError, clock, config, ledger, state_file};
 
 /// What `--resume` changes of a run; what is absent stays as it was.
 #[derive(Debug, Clone, Default)]
@@ -94,11 +94,12 @@ pub fn resume(project: &Project, changes: &Changes) -> Result<Resumed, StartErro
         false => known.outcomes.changed_protected.clone(),
     };
     let protect = protect::record_further_paths(project, &known, &changes.protect)?;
-    // Before the run is opened again: then its state no longer says how it ended.
     let settings = config::load_of_run(project, &run_id);
-    finish::complete(&RunContext { project, settings: &settings, run_id: &run_id })?;
+    let context = RunContext { project, settings: &settings, run_id: &run_id };
+    // Before the run is opened again: then its state no longer says how it ended.
+    finish::complete(&context)?;
     let now = clock::stamp(clock::now());
-    let state = state_file::update(project, Some(&run_id), Durability::Durable, |state| {
+    let updated = context.update(|state| {
         change(state, changes);
         state.options.protect.clone_from(&protect);
         // The user may have restored some.
@@ -107,8 +108,8 @@ pub fn resume(project: &Project, changes: &Changes) -> Result<Resumed, StartErro
         // The Ctrl-C was meant for a `plimsoll run` that is gone.
         state.iteration_record.stops_after = false;
         state.clone()
-    })?
-    .ok_or_else(no_run)?;
+    })?;
+    let state = updated.ok_or_else(no_run)?;
     if state.lifecycle.is_over() {
         return Ok(Resumed::Over(Box::new(state)));
     }
@@ -118,7 +119,7 @@ pub fn resume(project: &Project, changes: &Changes) -> Result<Resumed, StartErro
         ..RunBegun::default()
     };
     // After the state, so that no line reports a resume that a kill has prevented.
-    journal::note(project, JournalEntry::of_run(&state, JournalEvent::Resumed(resumed)))?;
+    context.note_of_run(&state, JournalEvent::Resumed(resumed))?;
     Ok(Resumed::Open(Box::new(state)))
 }
 

@@ -88,7 +88,7 @@ impl Reviewing<'_, '_> {
             return Ok(Some((session, Ended { result, cause: EndCause::Itself })));
         }
         self.update(|state| {
-            super::count(self.context.project, state, &result);
+            super::count(self.context, state, &result);
             state.outcomes.reviews.session = None;
         })?;
         Ok(None)
