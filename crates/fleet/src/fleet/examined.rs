@@ -17,7 +17,7 @@ const SCHEMA: &str = "
     select has_schema_privilege(oid, 'usage') as may_use from pg_namespace where nspname = 'plimsoll'";
 /// Members need not change every column.
 const LACKS: &str = "
-    select needed.what || ' on plimsoll.' || needed.name as lacks, needed.is_of_member
+    select needed.what || ' on plimsoll.' || needed.name as lacks, needed.name = 'migration' as is_of_schema, needed.is_of_member
     from (values ('migration', 'select', true), ('plan', 'select', true), ('item', 'select', true), ('worker', 'select', true),
         ('event', 'select', true), ('plan', 'update', true), ('item', 'update', true), ('worker', 'update', true),
         ('worker', 'insert', true), ('event', 'insert', true), ('plan', 'insert', false), ('item', 'insert', false),
@@ -33,9 +33,7 @@ pub fn examine(database: &mut Database) -> Result<DatabaseFacts, FleetError> {
     let schemas = database.query(DOING, SCHEMA, &[])?;
     let lacking = database.query(DOING, LACKS, &[])?;
     let read = || read(&server, &schemas, &lacking);
-    let mut found = read().map_err(|error| database.unreadable(DOING, &error))?;
-    let may_read =
-        !found.lacks.iter().any(|lacks| lacks.ends_with(" plimsoll.migration") || lacks.starts_with("usage"));
+    let (mut found, may_read) = read().map_err(|error| database.unreadable(DOING, &error))?;
     if !schemas.is_empty() && may_read {
         found.schema = schema::found(database)?;
     }
@@ -44,7 +42,9 @@ pub fn examine(database: &mut Database) -> Result<DatabaseFacts, FleetError> {
     Ok(found)
 }
 
-fn read(server: &[Row], schemas: &[Row], lacking: &[Row]) -> Result<DatabaseFacts, Error> {
+/// Also returns whether the role may read which schema there is.
+fn read(server: &[Row], schemas: &[Row], lacking: &[Row]) -> Result<(DatabaseFacts, bool), Error> {
+    let mut may_read = true;
     let mut found = DatabaseFacts {
         server: String::new(),
         is_remote: false,
@@ -68,13 +68,17 @@ fn read(server: &[Row], schemas: &[Row], lacking: &[Row]) -> Result<DatabaseFact
     for row in schemas {
         if !row.try_get::<_, bool>("may_use")? {
             found.lacks.push("usage on schema plimsoll".to_owned());
+            may_read = false;
         }
     }
     for row in lacking {
         match row.try_get("is_of_member")? {
-            true => found.lacks.push(row.try_get("lacks")?),
+            true => {
+                found.lacks.push(row.try_get("lacks")?);
+                may_read &= !row.try_get::<_, bool>("is_of_schema")?;
+            }
             false => found.may_create = false,
         }
     }
-    Ok(found)
+    Ok((found, may_read))
 }
