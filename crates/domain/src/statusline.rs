@@ -1,7 +1,6 @@
 //! What a user may say of the status line: which segments are in which line, how each is written, and in what
 //! colours.
 
-mod about;
 mod colour;
 pub mod format;
 mod kind;
