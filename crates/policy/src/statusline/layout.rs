@@ -17,8 +17,8 @@ enum Step {
     Segment(SegmentKind),
     /// A limit that is far.
     Calm(SegmentKind),
-    /// Those that the user has made.
-    Own,
+    /// Those that the user has made, and those of ours that no other step names.
+    Others,
     /// Half as many cells.
     Bar,
 }
@@ -39,7 +39,7 @@ const STEPS: [Step; 33] = [
     Step::Truncate(SegmentKind::Directory, 20),
     Step::Truncate(SegmentKind::Git, 24),
     Step::Groups(SegmentKind::Run),
-    Step::Own,
+    Step::Others,
     Step::Segment(SegmentKind::Cost),
     Step::Groups(SegmentKind::Git),
     Step::Truncate(SegmentKind::Directory, 10),
@@ -129,6 +129,14 @@ fn cut<'a>(mut shown: Vec<Piece<'a>>, room: usize, width: impl Fn(&[Piece<'_>]) 
     shown
 }
 
+fn has_step(kind: Option<SegmentKind>) -> bool {
+    let is_named = |kind| {
+        STEPS.iter().any(|step| matches!(step, Step::Segment(named) | Step::Groups(named) if *named == kind))
+    };
+    // Words about ourselves go last.
+    kind.is_some_and(|kind| kind == SegmentKind::Health || is_named(kind))
+}
+
 fn reduce<'a>(pieces: Vec<Piece<'a>>, step: &Step, view: &View) -> Vec<Piece<'a>> {
     let reduced = |piece: Piece<'a>| match step {
         Step::Groups(kind) if piece.kind == Some(*kind) => piece.shortened(),
@@ -136,7 +144,7 @@ fn reduce<'a>(pieces: Vec<Piece<'a>>, step: &Step, view: &View) -> Vec<Piece<'a>
         Step::Truncate(kind, columns) if piece.kind == Some(*kind) => piece.truncated(*columns),
         Step::Segment(kind) if piece.kind == Some(*kind) => None,
         Step::Calm(kind) if piece.kind == Some(*kind) && piece.tone == Tone::Calm => None,
-        Step::Own if piece.kind.is_none() => None,
+        Step::Others if !has_step(piece.kind) => None,
         Step::Bar if piece.kind == Some(SegmentKind::Load) => piece.with_bar(CELLS / 2, view),
         _ => Some(piece),
     };
