@@ -80,7 +80,7 @@ impl QuestionList {
 /// as `--answer N TEXT` gives them.
 pub(crate) fn answer(project: &Project, answers: &[String]) -> ExitCode {
     if let Some(words) = foreign_state::words(project) {
-        return fail(words, 1);
+        return fail(words);
     }
     match write_answers(project, answers) {
         Ok(answered) => {
@@ -88,7 +88,7 @@ pub(crate) fn answer(project: &Project, answers: &[String]) -> ExitCode {
             say_error(&answered.what_now);
             ExitCode::SUCCESS
         }
-        Err(error) => fail(error, 1),
+        Err(error) => fail(error),
     }
 }
 

@@ -28,8 +28,8 @@ mod turns;
 mod with_context;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_policy::client::is_option;
-use plimsoll_terminal::console::FAULT;
 use plimsoll_terminal::fleet_line::FleetArguments;
 use plimsoll_terminal::place::refuse_foreign_place;
 use std::process::ExitCode;
@@ -254,7 +254,11 @@ impl Verb {
         if !self.asks_for_the_project() {
             return None;
         }
-        refuse_foreign_place(if matches!(self, Verb::Gate(_) | Verb::Monitor) { FAULT } else { 1 })
+        refuse_foreign_place(if matches!(self, Verb::Gate(_) | Verb::Monitor) {
+            ExitStatus::InternalError
+        } else {
+            ExitStatus::Failure
+        })
     }
 
     fn asks_for_the_project(&self) -> bool {

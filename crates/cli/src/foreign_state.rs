@@ -1,11 +1,12 @@
 //! A `ralph-state.json` that no run of ours wrote: what `gate` and `monitor` answer for its loop, and what is said of it
 //! elsewhere.
 
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_flows::run::foreign;
 use plimsoll_flows::run::foreign::Answer;
 use plimsoll_policy::foreign::{Loop, missing_marks, standing};
 use plimsoll_store::{Project, StoreError, state_file};
-use plimsoll_terminal::console::{FAULT, fail, say, say_error};
+use plimsoll_terminal::console::{fail_with, say, say_error};
 use plimsoll_terminal::standard_input;
 use std::process::ExitCode;
 
@@ -30,9 +31,9 @@ fn answer(answered: Result<Option<Answer>, StoreError>) -> Option<ExitCode> {
         Ok(Some(Answer { line, complaints, exit })) => {
             complaints.iter().for_each(say_error);
             line.iter().for_each(say);
-            Some(ExitCode::from(exit))
+            Some(exit.into())
         }
-        Err(error) => Some(fail(error, FAULT)),
+        Err(error) => Some(fail_with(error, ExitStatus::InternalError)),
     }
 }
 

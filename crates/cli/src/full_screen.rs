@@ -1,8 +1,9 @@
 //! The whole terminal, given back whatever happens.
 
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_protocol::foreign_words::visible;
 use plimsoll_store::environment;
-use plimsoll_terminal::console::fail;
+use plimsoll_terminal::console::{fail, fail_with};
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event;
 use ratatui::{DefaultTerminal, Frame};
@@ -13,8 +14,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Wrong usage.
-const USAGE: u8 = 2;
 /// What a shell says of a program that a signal has ended, less the signal's number.
 const BY_SIGNAL: usize = 128;
 /// Who does not use a signal for so long never will.
@@ -72,11 +71,11 @@ fn clean(buffer: &mut Buffer) {
 pub(crate) fn show(without: &str, stay: impl FnOnce(Screen, &AtomicUsize) -> io::Result<()>) -> ExitCode {
     let both = plimsoll_terminal::console::is_terminal() && io::stdin().is_terminal();
     if !both || environment::variable("TERM").is_some_and(|term| term == "dumb") {
-        return fail(without, USAGE);
+        return fail_with(without, ExitStatus::Usage);
     }
     let signal = Arc::new(AtomicUsize::new(0));
     if let Err(error) = listen(Arc::clone(&signal)) {
-        return fail(format!("cannot listen for signals: {error}"), 1);
+        return fail(format!("cannot listen for signals: {error}"));
     }
     // A panic gives the terminal back, too.
     #[expect(clippy::disallowed_methods, reason = "this is the door")]
@@ -86,7 +85,7 @@ pub(crate) fn show(without: &str, stay: impl FnOnce(Screen, &AtomicUsize) -> io:
     match (shown, signal.load(Ordering::SeqCst)) {
         (_, number @ 1..) => ExitCode::from(code(number)),
         (Ok(()), _) => ExitCode::SUCCESS,
-        (Err(error), _) => fail(format!("the terminal cannot be used: {error}"), 1),
+        (Err(error), _) => fail(format!("the terminal cannot be used: {error}")),
     }
 }
 

@@ -1,7 +1,8 @@
 //! What a hook of ours answered to an event that a shell loop piped to `gate` or `monitor`.
 
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_flows::hook_response::HookResponse;
-use plimsoll_terminal::console::{FAULT, fail, say};
+use plimsoll_terminal::console::{fail_with, say};
 use std::process::ExitCode;
 
 /// Its marker as a bare line, and its exit code.
@@ -10,8 +11,8 @@ pub(crate) fn print(answer: &HookResponse) -> ExitCode {
         say(marker);
     }
     match answer.complaints.first() {
-        Some(complaint) => fail(complaint, FAULT),
-        None => ExitCode::from(answer.exit),
+        Some(complaint) => fail_with(complaint, ExitStatus::InternalError),
+        None => answer.exit.into(),
     }
 }
 

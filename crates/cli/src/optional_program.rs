@@ -10,8 +10,8 @@ use std::process::ExitCode;
 pub(crate) fn become_program(name: &'static str, words: &[impl AsRef<OsStr>]) -> ExitCode {
     let program = match optional_program::find(&Project::of_command(), name) {
         Ok(program) => program,
-        Err(error) => return fail(format!("{error}\nhint: {}", error.hint()), 1),
+        Err(error) => return fail(format!("{error}\nhint: {}", error.hint())),
     };
     let error = plimsoll_launcher::become_successor(&program, words);
-    fail(format!("{} cannot be started: {error}", program.display()), 1)
+    fail(format!("{} cannot be started: {error}", program.display()))
 }

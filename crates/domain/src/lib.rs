@@ -35,6 +35,7 @@ pub mod claims;
 mod continue_kind;
 pub mod cost;
 pub mod digest;
+pub mod exit_status;
 pub mod fatal;
 pub mod fault;
 pub mod forecast;

@@ -1,5 +1,6 @@
 //! The status of a run, with what is said of each.
 
+use crate::exit_status::ExitStatus;
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr, VariantArray};
 
@@ -61,8 +62,8 @@ impl Mood {
 /// What is true of every run with a status.
 #[derive(Debug)]
 pub struct StatusTraits {
-    /// The exit code of `plimsoll run`.
-    pub exit_code: u8,
+    /// How `plimsoll run` ends.
+    pub exit_status: ExitStatus,
     /// How it looks.
     pub mood: Mood,
     /// Its sign, which is enough without a colour.
@@ -125,7 +126,7 @@ impl Status {
 
     /// The exit code of `plimsoll run`.
     pub fn exit_code(self) -> u8 {
-        self.traits().exit_code
+        self.traits().exit_status.code()
     }
 
     /// As written in the file.
@@ -134,14 +135,24 @@ impl Status {
     }
 }
 
-static RUNNING: StatusTraits =
-    StatusTraits { exit_code: 0, mood: Mood::Going, sign: "▸", sentence: "Still running.", over: None };
+static RUNNING: StatusTraits = StatusTraits {
+    exit_status: ExitStatus::Success,
+    mood: Mood::Going,
+    sign: "▸",
+    sentence: "Still running.",
+    over: None,
+};
 
-static PAUSED: StatusTraits =
-    StatusTraits { exit_code: 6, mood: Mood::Wait, sign: "‖", sentence: "Paused.", over: None };
+static PAUSED: StatusTraits = StatusTraits {
+    exit_status: ExitStatus::Paused,
+    mood: Mood::Wait,
+    sign: "‖",
+    sentence: "Paused.",
+    over: None,
+};
 
 static COMPLETED: StatusTraits = StatusTraits {
-    exit_code: 0,
+    exit_status: ExitStatus::Success,
     mood: Mood::Good,
     sign: "✓",
     sentence: "Done.",
@@ -156,7 +167,7 @@ static COMPLETED: StatusTraits = StatusTraits {
 };
 
 static BLOCKED: StatusTraits = StatusTraits {
-    exit_code: 7,
+    exit_status: ExitStatus::Blocked,
     mood: Mood::Wait,
     sign: "?",
     sentence: "It needs an answer.",
@@ -171,7 +182,7 @@ static BLOCKED: StatusTraits = StatusTraits {
 };
 
 static MAX_ITERATIONS: StatusTraits = StatusTraits {
-    exit_code: 3,
+    exit_status: ExitStatus::LimitReached,
     mood: Mood::Wait,
     sign: "■",
     sentence: "Out of sessions.",
@@ -186,7 +197,7 @@ static MAX_ITERATIONS: StatusTraits = StatusTraits {
 };
 
 static BUDGET: StatusTraits = StatusTraits {
-    exit_code: 3,
+    exit_status: ExitStatus::LimitReached,
     mood: Mood::Wait,
     sign: "■",
     sentence: "Out of budget.",
@@ -201,7 +212,7 @@ static BUDGET: StatusTraits = StatusTraits {
 };
 
 static DEADLINE: StatusTraits = StatusTraits {
-    exit_code: 3,
+    exit_status: ExitStatus::LimitReached,
     mood: Mood::Wait,
     sign: "■",
     sentence: "Out of time.",
@@ -216,7 +227,7 @@ static DEADLINE: StatusTraits = StatusTraits {
 };
 
 static CIRCUIT_BREAKER: StatusTraits = StatusTraits {
-    exit_code: 4,
+    exit_status: ExitStatus::CircuitBreaker,
     mood: Mood::Bad,
     sign: "✕",
     sentence: "Stuck.",
@@ -231,7 +242,7 @@ static CIRCUIT_BREAKER: StatusTraits = StatusTraits {
 };
 
 static FATAL_ERROR: StatusTraits = StatusTraits {
-    exit_code: 5,
+    exit_status: ExitStatus::FatalError,
     mood: Mood::Bad,
     sign: "✕",
     sentence: "It could not continue.",
@@ -246,7 +257,7 @@ static FATAL_ERROR: StatusTraits = StatusTraits {
 };
 
 static CANCELLED: StatusTraits = StatusTraits {
-    exit_code: 9,
+    exit_status: ExitStatus::Cancelled,
     mood: Mood::Wait,
     sign: "■",
     sentence: "Cancelled.",

@@ -1,6 +1,7 @@
 //! The gate's answer, and how a session ended.
 
 pub use crate::continue_kind::ContinueKind;
+use crate::exit_status::ExitStatus;
 use crate::fatal::Fatal;
 use crate::marker::Marker;
 use crate::status::Status;
@@ -79,13 +80,12 @@ impl Verdict {
         }
     }
 
-    /// The exit code of the gate: 0 stop, 1 continue, 75 pause.
-    pub fn gate_exit_code(&self) -> u8 {
+    /// How the gate ends: 0 stop, 1 continue, 75 pause.
+    pub fn gate_exit_status(&self) -> ExitStatus {
         match self {
-            Verdict::Stop { .. } => 0,
-            Verdict::Continue { .. } => 1,
-            // EX_TEMPFAIL of sysexits.h: try again later.
-            Verdict::Pause { .. } => 75,
+            Verdict::Stop { .. } => ExitStatus::Success,
+            Verdict::Continue { .. } => ExitStatus::Failure,
+            Verdict::Pause { .. } => ExitStatus::TryAgain,
         }
     }
 }

@@ -105,8 +105,8 @@ fn ask_fleet<T: Send + 'static>(
 /// Says what went wrong and what to do: exit code 1.
 fn refused(error: &CommandError) -> ExitCode {
     match error.hint() {
-        Some(hint) => fail(format!("{error}\nhint: {hint}"), 1),
-        None => fail(error, 1),
+        Some(hint) => fail(format!("{error}\nhint: {hint}")),
+        None => fail(error),
     }
 }
 

@@ -2,6 +2,7 @@
 //! people and scripts, the exit code for a shell. Never exit code 2: that means "block" to the client.
 
 use crate::hook_invocation::InputError;
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::memory::render::ENTRY_UNITS;
 use plimsoll_protocol::Reply;
 
@@ -24,7 +25,7 @@ pub struct HookResponse {
     /// Lines for standard error.
     pub complaints: Vec<String>,
     /// 0 or 1.
-    pub exit: u8,
+    pub exit: ExitStatus,
 }
 
 impl HookResponse {
@@ -98,9 +99,9 @@ impl HookResponse {
     }
 
     /// Sets the exit code.
-    pub fn exit(mut self, code: u8) -> HookResponse {
+    pub fn exit(mut self, status: ExitStatus) -> HookResponse {
         // For shells only: valid JSON is honoured with exit code 1 too (seen on 1.0.128 to 2.1.329).
-        self.exit = code;
+        self.exit = status;
         self
     }
 

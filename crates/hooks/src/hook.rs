@@ -51,7 +51,7 @@ pub(crate) fn run(program: Program, name: &str, arguments: &[String]) -> ExitCod
     if !signal.complaints.is_empty() {
         plimsoll_flows::hooks::faults::note(&input, name, &signal.complaints);
     }
-    ExitCode::from(signal.exit)
+    signal.exit.into()
 }
 
 /// The name under which this program was started.
@@ -107,7 +107,7 @@ fn give_up(panic: &std::panic::PanicHookInfo<'_>) {
     let signal = after_panic(panic);
     emit(&signal);
     plimsoll_flows::hooks::faults::note_without_payload(&own_name(), &signal.complaints);
-    std::process::exit(i32::from(signal.exit));
+    std::process::exit(signal.exit.code().into());
 }
 
 fn after_panic(panic: impl std::fmt::Display) -> HookResponse {
@@ -132,15 +132,16 @@ fn emit(signal: &HookResponse) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_domain::exit_status::ExitStatus;
 
     #[test]
     fn a_panic_costs_no_answer_that_was_complete_and_no_exit_code() {
         let nothing = after_panic("before any answer");
-        assert_eq!((nothing.stdout(), nothing.exit), (None, 0));
-        let complete = HookResponse::text(Some("what was decided".to_owned())).exit(1);
+        assert_eq!((nothing.stdout(), nothing.exit), (None, ExitStatus::Success));
+        let complete = HookResponse::text(Some("what was decided".to_owned())).exit(ExitStatus::Failure);
         keep(&complete);
         let after = after_panic("in the memory's half");
-        assert_eq!((after.stdout(), after.exit), (complete.stdout(), 1));
+        assert_eq!((after.stdout(), after.exit), (complete.stdout(), ExitStatus::Failure));
         assert_eq!(after.complaints, ["internal error: in the memory's half"]);
     }
 }

@@ -3,6 +3,7 @@
 use crate::client::{Linear, LinearError, RetryLimits, Viewer};
 use crate::way;
 use plimsoll_domain::Settings;
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::text::{counted, one_line};
 use plimsoll_store::{Project, clock, config, outbox};
 use plimsoll_terminal::console::say;
@@ -19,7 +20,7 @@ pub(crate) fn check(project: &Project, settings: &Settings) -> ExitCode {
     page.is_sound &= parts(project, settings, &mut page).is_some();
     outbox_of(project, &mut page);
     say(page.lines.join("\n"));
-    ExitCode::from(u8::from(!page.is_sound))
+    ExitStatus::failure_if(!page.is_sound).into()
 }
 
 /// What was found, a line each.

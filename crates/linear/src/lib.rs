@@ -16,9 +16,10 @@ mod way;
 
 use plimsoll_domain::Settings;
 use plimsoll_domain::build::Build;
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_flows::linear::command::LinearCommand;
 use plimsoll_store::{Project, config};
-use plimsoll_terminal::console::{fail, refused, say};
+use plimsoll_terminal::console::{fail_with, refused, say};
 use plimsoll_terminal::place::refuse_foreign_place;
 use plimsoll_terminal::signals;
 use std::process::ExitCode;
@@ -52,7 +53,10 @@ pub fn main() -> ExitCode {
         }
         _ => match LinearCommand::of(&arguments) {
             Some(command) => run(&command),
-            None => fail(format!("plimsoll-linear does not know the arguments {arguments:?}\n\n{USAGE}"), 2),
+            None => fail_with(
+                format!("plimsoll-linear does not know the arguments {arguments:?}\n\n{USAGE}"),
+                ExitStatus::Usage,
+            ),
         },
     }
 }
@@ -68,7 +72,7 @@ fn run(command: &LinearCommand) -> ExitCode {
 }
 
 fn for_user(action: impl FnOnce(&Project, &Settings) -> ExitCode) -> ExitCode {
-    if let Some(code) = refuse_foreign_place(1) {
+    if let Some(code) = refuse_foreign_place(ExitStatus::Failure) {
         return code;
     }
     let project = Project::of_command();

@@ -78,7 +78,7 @@ fn tell(project: &Project, report: &Report) -> ExitCode {
                 clock::moment(&wait.until).map_or_else(|| wait.until.clone().to_string(), clock::for_people);
             not_delivered(project, &format!("Linear asked us to wait until {until}"), "try again then")
         }
-        _ if report.is_busy => fail("another plimsoll is delivering now\nhint: try again in a minute", 1),
+        _ if report.is_busy => fail("another plimsoll is delivering now\nhint: try again in a minute"),
         _ => ExitCode::SUCCESS,
     }
 }
@@ -91,5 +91,5 @@ fn sentence(one: &Delivered) -> String {
 
 fn not_delivered(project: &Project, error: &impl std::fmt::Display, hint: &str) -> ExitCode {
     let left = counted(outbox::all_undelivered(project), "note");
-    fail(format!("{}; {left} not delivered yet\nhint: {hint}", one_line(&error.to_string())), 1)
+    fail(format!("{}; {left} not delivered yet\nhint: {hint}", one_line(&error.to_string())))
 }

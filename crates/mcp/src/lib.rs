@@ -20,6 +20,7 @@ mod turns;
 mod workspace;
 
 use plimsoll_domain::build::Build;
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::text::SafeText;
 use server::Server;
 use std::io::Write;
@@ -48,7 +49,7 @@ pub fn main() -> ExitCode {
         ["--help" | "-h"] => say(USAGE),
         _ => {
             complain(&format!("unknown arguments {arguments:?}\n\n{USAGE}"));
-            ExitCode::from(2)
+            ExitStatus::Usage.into()
         }
     }
 }

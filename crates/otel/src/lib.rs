@@ -18,8 +18,9 @@ mod queue;
 mod spans;
 
 use plimsoll_domain::build::Build;
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_flows::telemetry::command::parse_follow_arguments;
-use plimsoll_terminal::console::{fail, say};
+use plimsoll_terminal::console::{fail_with, say};
 use plimsoll_terminal::signals;
 use std::process::ExitCode;
 
@@ -42,9 +43,9 @@ pub fn main() -> ExitCode {
         _ => match parse_follow_arguments(&arguments) {
             Some(from) => follow::follow(from),
             None => {
-                return fail(
+                return fail_with(
                     format!("plimsoll-otel does not know the arguments {arguments:?}\n\n{USAGE}"),
-                    2,
+                    ExitStatus::Usage,
                 );
             }
         },

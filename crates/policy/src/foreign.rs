@@ -6,6 +6,7 @@ mod words;
 pub use words::{goes_on_from_copy, in_the_way, no_run_to_resume, standing};
 
 use plimsoll_domain::claims::{self, Source};
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::last_judgement::LastJudgement;
 use plimsoll_domain::level::Level;
 use plimsoll_domain::settings::BreakerLimits;
@@ -197,8 +198,8 @@ impl Judgement {
     }
 
     /// 0 ends the loop, 1 continues.
-    pub fn exit_code(&self) -> u8 {
-        u8::from(!matches!(self, Judgement::Stop(..)))
+    pub fn exit_status(&self) -> ExitStatus {
+        ExitStatus::failure_if(!matches!(self, Judgement::Stop(..)))
     }
 }
 

@@ -8,6 +8,7 @@ mod painted;
 
 use indicatif::ProgressBar;
 pub use painted::Painted;
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::text::SafeText;
 use plimsoll_store::environment;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -177,26 +178,28 @@ fn stderr() -> Stderr {
     io::stderr()
 }
 
-/// The exit code for a fault of our own where other codes are a verdict: sysexits' EX_SOFTWARE.
-pub const FAULT: u8 = 70;
+/// Says what went wrong: exit code 1.
+pub fn fail(error: impl Display) -> ExitCode {
+    fail_with(error, ExitStatus::Failure)
+}
 
-/// Says what went wrong: exit code 1, or another where a verb has its own.
-pub fn fail(error: impl Display, code: u8) -> ExitCode {
+/// Says what went wrong, and ends with a code of its own.
+pub fn fail_with(error: impl Display, status: impl Into<ExitCode>) -> ExitCode {
     say_error(&error);
-    ExitCode::from(code)
+    status.into()
 }
 
 /// Says what went wrong, and what the user can do about it if something is known.
-pub fn fail_with_hint(error: impl Display, hint: Option<&str>, code: u8) -> ExitCode {
+pub fn fail_with_hint(error: impl Display, hint: Option<&str>) -> ExitCode {
     match hint {
-        Some(hint) => fail(format!("{error}\nhint: {hint}"), code),
-        None => fail(error, code),
+        Some(hint) => fail(format!("{error}\nhint: {hint}")),
+        None => fail(error),
     }
 }
 
 /// Says what the disk refused, and what to do about it.
 pub fn refused(error: &plimsoll_store::StoreError) -> ExitCode {
-    fail(format!("{error}\nhint: {}", error.hint()), 1)
+    fail(format!("{error}\nhint: {}", error.hint()))
 }
 
 /// Says what went wrong, on standard error.

@@ -2,6 +2,7 @@
 
 use crate::columns::width;
 use crate::console::{self, Painted, has_colours};
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_flows::doctor::{Finding, Section, Severity, has_problem, verdict};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -23,7 +24,7 @@ pub fn show_findings(sections: &[Section], as_json: bool) -> ExitCode {
     } else {
         show(sections);
     }
-    ExitCode::from(u8::from(has_problem(sections)))
+    ExitStatus::failure_if(has_problem(sections)).into()
 }
 
 /// The findings as JSON.

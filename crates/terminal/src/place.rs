@@ -1,6 +1,7 @@
 //! Where a command stands: which project it is about, and what is said of that.
 
-use crate::console::{fail, say_error};
+use crate::console::{fail_with, say_error};
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_store::Project;
 use plimsoll_store::layout::Beginning;
 use std::process::ExitCode;
@@ -12,12 +13,12 @@ pub fn of_new_run(plan: Option<&str>) -> Project {
     beginning.project()
 }
 
-/// Names a state upwards that is not this project's. Returns the exit code of a command that must not continue, because a state of
+/// Names a state upwards that is not this project's. Returns how a command ends that must not continue, because a state of
 /// another owner is in this very folder.
-pub fn refuse_foreign_place(code: u8) -> Option<ExitCode> {
+pub fn refuse_foreign_place(status: ExitStatus) -> Option<ExitCode> {
     let passed_over = Project::passed_over()?;
     if passed_over.is_here() {
-        return Some(fail(passed_over, code));
+        return Some(fail_with(passed_over, status));
     }
     say_error(&passed_over);
     None

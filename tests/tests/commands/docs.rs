@@ -322,3 +322,46 @@ pages! {
     upgrading "docs/upgrade.md";
     several_workers "docs/workers.md";
 }
+
+/// The row of a status, and in the columns of `plimsoll gate` and `plimsoll run` the number that comes first.
+#[test]
+fn the_table_of_exit_codes_says_what_programs_end_with() {
+    use plimsoll_domain::exit_status::ExitStatus;
+    use plimsoll_domain::verdict::{ContinueKind, PauseKind};
+    use plimsoll_domain::{Status, Verdict};
+    let text = page("docs/reference.md");
+    let (_, section) = text.split_once("## Exit codes and markers\n").expect("the section");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let number = |words: &str| -> Option<u8> {
+        words.trim().split(|c: char| !c.is_ascii_digit()).find_map(|word| word.parse().ok())
+    };
+    let mut seen = Vec::new();
+    for row in section.lines().filter(|line| line.starts_with("| ")) {
+        let row = row.replace("\\|", "/");
+        let cells: Vec<&str> = row.trim_matches('|').split('|').collect();
+        let [statuses, _, gate, run] = cells[..] else { panic!("{row}") };
+        let statuses = statuses.split('(').next().unwrap_or_default().split(',').map(str::trim);
+        for status in statuses {
+            let Ok(status) = serde_json::from_value::<Status>(status.into()) else { continue };
+            let reason = String::new();
+            let verdict = if status.is_over() {
+                Verdict::Stop { status, reason }
+            } else if status == Status::Paused {
+                Verdict::Pause { kind: PauseKind::Limit, until: None, reason }
+            } else {
+                Verdict::Continue { kind: ContinueKind::Next, reason }
+            };
+            assert_eq!(number(gate), Some(verdict.gate_exit_status().code()), "{row}");
+            if status != Status::Running {
+                assert_eq!(number(run), Some(status.exit_code()), "{row}");
+            }
+            seen.push(status);
+        }
+    }
+    assert_eq!(seen.len(), 10, "{seen:?}");
+    let named: Vec<u8> =
+        section.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect();
+    // A program that does not start has the same code everywhere.
+    let unnamed = ExitStatus::ALL.map(ExitStatus::code).into_iter().filter(|code| !named.contains(code));
+    assert_eq!(unnamed.collect::<Vec<_>>(), [ExitStatus::NotFound.code()]);
+}

@@ -577,6 +577,15 @@ fn only_the_console_prints() {
     assert_eq!(found, may);
 }
 
+/// `domain::exit_status` says what each code means.
+#[test]
+fn no_program_ends_with_a_bare_number() {
+    let numbers = (0..=9).map(|digit| format!("ExitCode::from({digit}")).collect::<Vec<_>>();
+    let words: Vec<&str> =
+        numbers.iter().map(String::as_str).chain(["u8 = 130", "i32 = 130", "u8 = 70"]).collect();
+    assert_eq!(files_with(&words), BTreeSet::new());
+}
+
 /// What a template is given it escapes, unless it is told that it is HTML already.
 #[test]
 fn only_the_frame_of_a_page_adds_html_that_is_not_escaped() {

@@ -39,7 +39,7 @@ Examples:
 pub(crate) fn checkpoint(arguments: &CheckpointArguments) -> ExitCode {
     let WritableProject { project, has_moved } = match writable_project(Project::of_command()) {
         Ok(writable) => writable,
-        Err(error) => return fail(error, 1),
+        Err(error) => return fail(error),
     };
     match TargetSession::find(&project) {
         Ok(Some(whose)) => match take(&project, &whose, arguments) {
@@ -48,13 +48,12 @@ pub(crate) fn checkpoint(arguments: &CheckpointArguments) -> ExitCode {
                 say(format!("{text}{moved}"));
                 ExitCode::SUCCESS
             }
-            Err(error) => fail(error, 1),
+            Err(error) => fail(error),
         },
         Ok(None) => fail(
             "no session has been recorded here: run this inside a session with Plimsoll's hooks, or during a run",
-            1,
         ),
-        Err(error) => fail(error, 1),
+        Err(error) => fail(error),
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn demo(arguments: &DemoArguments) -> ExitCode {
     match play(arguments) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(error) => fail(error, 1),
+        Err(error) => fail(error),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::optional_program::become_program;
 use crate::target_session::TargetSession;
 use clap::Args;
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_flows::doctor::{Facts, Patient, ProgramFacts, Section, Standing, examine, gather, has_problem};
 use plimsoll_flows::optional_program::FLEET;
 use plimsoll_store::Project;
@@ -58,7 +59,7 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> ExitCode {
     } else {
         show(&sections);
     }
-    ExitCode::from(u8::from(has_problem(&sections)))
+    ExitStatus::failure_if(has_problem(&sections)).into()
 }
 
 /// Only `plimsoll-fleet` speaks to a database: it looks, and shows what it finds as we do.

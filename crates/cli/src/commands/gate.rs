@@ -4,6 +4,7 @@ mod input;
 
 use crate::{foreign_state, hook_answer};
 use clap::Args;
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::fatal::{Fatal, FatalKind};
 use plimsoll_domain::state::Phase;
 use plimsoll_domain::taken_back::TakenBack;
@@ -21,7 +22,7 @@ use plimsoll_policy::pause;
 use plimsoll_protocol::result::RunResult;
 use plimsoll_store::ledger;
 use plimsoll_store::{Project, clock, config, environment, lock, sessions, state_file};
-use plimsoll_terminal::console::{FAULT, fail, say, say_error};
+use plimsoll_terminal::console::{fail_with, say, say_error};
 use plimsoll_terminal::run_progress::verified;
 use plimsoll_terminal::{console, standard_input};
 use std::path::Path;
@@ -83,7 +84,7 @@ pub(crate) fn gate(arguments: &GateArguments) -> ExitCode {
         return hook_answer::print(&answer(hook, stop_gate));
     }
     if let Some(who) = somebody_else {
-        return fail(who, FAULT);
+        return fail_with(who, ExitStatus::InternalError);
     }
     match judge(&project, document.as_deref()) {
         Ok(None) => ExitCode::SUCCESS,
@@ -91,7 +92,7 @@ pub(crate) fn gate(arguments: &GateArguments) -> ExitCode {
             say(verdict.marker());
             apply(&project, &verdict, arguments.wait)
         }
-        Err(error) => fail(error, FAULT),
+        Err(error) => fail_with(error, ExitStatus::InternalError),
     }
 }
 
@@ -224,10 +225,10 @@ fn by_record(project: &Project, state: &RunState, record: &SessionRecord) -> Ses
 
 fn apply(project: &Project, verdict: &Verdict, wait: bool) -> ExitCode {
     match verdict {
-        Verdict::Stop { .. } => ExitCode::from(verdict.gate_exit_code()),
+        Verdict::Stop { .. } => verdict.gate_exit_status().into(),
         Verdict::Pause { kind, .. } if !wait || !kind.passes() => {
             restore_prompt(project);
-            ExitCode::from(verdict.gate_exit_code())
+            verdict.gate_exit_status().into()
         }
         Verdict::Pause { until, .. } => {
             sleep_through(project, until.as_ref());
@@ -250,13 +251,13 @@ fn plan_next(project: &Project) -> ExitCode {
     let planned = match state_file::load(project, run_id.as_ref()) {
         Ok(Some(state)) => lifecycle::plan(project, &state.run_id, None),
         Ok(None) => return ExitCode::SUCCESS,
-        Err(error) => return fail(error, FAULT),
+        Err(error) => return fail_with(error, ExitStatus::InternalError),
     };
     match planned {
         // A run that was cancelled while we waited.
         Ok(state) if state.lifecycle.is_over() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::from(1),
-        Err(error) => fail(error, FAULT),
+        Ok(_) => ExitStatus::Failure.into(),
+        Err(error) => fail_with(error, ExitStatus::InternalError),
     }
 }
 

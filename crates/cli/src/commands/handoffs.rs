@@ -63,7 +63,7 @@ fn print_to_continue(project: &Project) -> ExitCode {
                 continue_from(&path(&passed_over[0]))
             )
         };
-        return fail_with_hint("no session of yours left a handoff in this project", Some(&hint), 1);
+        return fail_with_hint("no session of yours left a handoff in this project", Some(&hint));
     };
     let when = clock::moment(&newest.summary.written_at).map(clock::for_people).unwrap_or_default();
     let session: String = newest.summary.session_id.chars().take(ID).collect();

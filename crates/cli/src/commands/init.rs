@@ -115,7 +115,7 @@ fn finish<Report>(
             say(format!("{first}{text}").trim_end_matches('\n'));
             ExitCode::SUCCESS
         }
-        Err(error) => fail(format!("{error}\nhint: {}", error.hint()), 1),
+        Err(error) => fail(format!("{error}\nhint: {}", error.hint())),
     }
 }
 

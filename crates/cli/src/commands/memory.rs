@@ -122,7 +122,7 @@ pub(crate) fn memory(arguments: &MemoryArguments) -> ExitCode {
         };
     match op {
         Ok(op) => change(project, &op),
-        Err(error) => fail(error, 1),
+        Err(error) => fail(error),
     }
 }
 
@@ -139,7 +139,7 @@ fn change(project: Project, op: &Op) -> ExitCode {
             }
             ExitCode::SUCCESS
         }
-        Err(MemoryError::Refused(refusal)) => fail(refusal, 1),
+        Err(MemoryError::Refused(refusal)) => fail(refusal),
         Err(MemoryError::Store(error)) => refused(&error),
     }
 }

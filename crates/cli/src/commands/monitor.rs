@@ -2,12 +2,13 @@
 
 use crate::target_session::TargetSession;
 use crate::{foreign_state, hook_answer};
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::level::Level;
 use plimsoll_domain::{Marker, Reading};
 use plimsoll_flows::context::measure::{Question, measure};
 use plimsoll_flows::hooks::{answer, post_tool::post_tool};
 use plimsoll_store::{Project, config};
-use plimsoll_terminal::console::{FAULT, fail, say};
+use plimsoll_terminal::console::{fail_with, say};
 use plimsoll_terminal::standard_input;
 use std::process::ExitCode;
 
@@ -28,7 +29,7 @@ fn look(project: &Project) -> ExitCode {
     let whose = match TargetSession::find_for_monitor(project) {
         Ok(Some(whose)) => whose,
         Ok(None) => return ExitCode::SUCCESS,
-        Err(error) => return fail(error, FAULT),
+        Err(error) => return fail_with(error, ExitStatus::InternalError),
     };
     let (settings, _) = config::load(project);
     let transcript = whose.transcript();
@@ -41,5 +42,5 @@ fn look(project: &Project) -> ExitCode {
     {
         say(Marker::Warning { level, percent });
     }
-    ExitCode::from(u8::from(level == Level::L3 && whose.run.is_some()))
+    ExitStatus::failure_if(level == Level::L3 && whose.run.is_some()).into()
 }

@@ -87,7 +87,7 @@ pub(crate) fn show(arguments: &PlanArguments) -> ExitCode {
     }
     let state = match state_file::load(&project, None) {
         Ok(state) => state,
-        Err(error) => return fail(error, 1),
+        Err(error) => return fail(error),
     };
     let of_run = || state.as_ref().and_then(|state| state.options.todo_file.clone());
     let file = arguments.todo.clone().or_else(of_run).unwrap_or(DEFAULT_PLAN.to_owned());
@@ -99,13 +99,13 @@ pub(crate) fn show(arguments: &PlanArguments) -> ExitCode {
             }
             return console::nothing_to_show(no_list(&file));
         }
-        Ok(None) => return fail(no_list(&file), 1),
-        Err(error) => return fail(error, 1),
+        Ok(None) => return fail(no_list(&file)),
+        Err(error) => return fail(error),
     };
     let todo = TodoList::parse(&text);
     let unfit = unfit_list(&todo, &text).filter(|unfit| !matches!(unfit, Unfit::AllTicked(_)));
     if let Some(unfit) = unfit.filter(|_| todo.items.is_empty()) {
-        return fail(words(&unfit, &file, file != DEFAULT_PLAN), 1);
+        return fail(words(&unfit, &file, file != DEFAULT_PLAN));
     }
     let state = state.unwrap_or_default();
     let mut figures = Figures::of(&project, &state, &todo);

@@ -43,7 +43,7 @@ pub(crate) fn prompt(arguments: &PromptArguments) -> ExitCode {
         Ok(Some(state)) => state,
         Ok(None) if arguments.checkpoint => return write_for_foreign_loop(&project),
         Ok(None) => return fail_without_run(&project),
-        Err(error) => return fail(error, 1),
+        Err(error) => return fail(error),
     };
     let is_planned = state.iteration_record.phase == Phase::Planned || state.lifecycle.is_over();
     if !arguments.checkpoint || is_planned {
@@ -65,34 +65,32 @@ fn write_prompt(project: &Project, state: &RunState) -> ExitCode {
             say(format!("wrote {} for iteration {}", project.relative(&project.prompt()), state.iteration));
             ExitCode::SUCCESS
         }
-        Err(error) => fail(error, 1),
+        Err(error) => fail(error),
     }
 }
 
 fn fail_without_run(project: &Project) -> ExitCode {
     let no_run = || format!("there is no run in {}", project.root().display());
-    fail(crate::foreign_state::words(project).unwrap_or_else(no_run), 1)
+    fail(crate::foreign_state::words(project).unwrap_or_else(no_run))
 }
 
 /// Judges the session that has ended, and plans the next one. Planning alone would leave out what the session cost, and the
 /// limits would not end a loop that only ever calls this.
 fn plan_next_session(project: &Project, state: &RunState) -> ExitCode {
     if gate::is_run_active(project) {
-        return fail(gate::RUN_IS_ACTIVE, 1);
+        return fail(gate::RUN_IS_ACTIVE);
     }
     match gate::judge(project, None) {
         Ok(Some(Verdict::Continue { .. })) => {}
         Ok(Some(verdict)) => {
             gate::restore_prompt(project);
-            return fail(verdict.marker(), 1);
+            return fail(verdict.marker());
         }
         Ok(None) => return fail_without_run(project),
-        Err(error) => return fail(error, 1),
+        Err(error) => return fail(error),
     }
     match lifecycle::plan(project, &state.run_id, None) {
-        Ok(planned) if planned.lifecycle.is_over() => {
-            fail("the run has ended: `plimsoll status` says how", 1)
-        }
+        Ok(planned) if planned.lifecycle.is_over() => fail("the run has ended: `plimsoll status` says how"),
         Ok(planned) => {
             let file = project.relative(&project.prompt());
             let resumed = &planned.context_checkpoint.handoff_file;
@@ -104,7 +102,7 @@ fn plan_next_session(project: &Project, state: &RunState) -> ExitCode {
             say(format!("wrote {file} for iteration {}{from}", planned.iteration));
             ExitCode::SUCCESS
         }
-        Err(error) => fail(error, 1),
+        Err(error) => fail(error),
     }
 }
 
@@ -117,6 +115,6 @@ fn write_for_foreign_loop(project: &Project) -> ExitCode {
             ExitCode::SUCCESS
         }
         Ok(None) => fail_without_run(project),
-        Err(error) => fail(error, 1),
+        Err(error) => fail(error),
     }
 }

@@ -18,7 +18,7 @@ use document::Document;
 use engine::{Answer, CompileError, Engine};
 use inputs::Inputs;
 use plimsoll_store::Project;
-use plimsoll_terminal::console::{fail, say_error};
+use plimsoll_terminal::console::{fail_with, say_error};
 use printer::{Printer, Style};
 use program::Program;
 use std::io::ErrorKind;
@@ -89,18 +89,18 @@ Exit codes:
 pub(crate) fn query(arguments: &QueryArguments) -> ExitCode {
     let program = match Program::read(&arguments.filter, &arguments.arg, &arguments.argjson) {
         Ok(program) => program,
-        Err(error) => return fail(error, UNUSABLE),
+        Err(error) => return fail_with(error, UNUSABLE),
     };
     let mut engine = match compile(arguments, &program) {
         Ok(engine) => engine,
-        Err(error) => return fail(format!("the filter does not compile: {error}"), NOT_COMPILED),
+        Err(error) => return fail_with(format!("the filter does not compile: {error}"), NOT_COMPILED),
     };
     let inputs = match arguments.on.open(&Project::of_command()) {
         Ok(inputs) if arguments.slurp => inputs.slurped(),
         Ok(inputs) => inputs,
         // Nothing may ever be asked of the document.
         Err(error) if arguments.null_input => Inputs::missing(format!("{error}\nhint: {}", error.hint())),
-        Err(error) => return fail(format!("{error}\nhint: {}", error.hint()), UNUSABLE),
+        Err(error) => return fail_with(format!("{error}\nhint: {}", error.hint()), UNUSABLE),
     };
     aside::listen();
     ExitCode::from(ask(engine.as_mut(), inputs, arguments))

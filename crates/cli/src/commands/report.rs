@@ -17,9 +17,10 @@ mod which;
 mod workers;
 
 use clap::Args;
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_store::{Durability, Project, StoreError, disk, environment};
 use plimsoll_terminal::console;
-use plimsoll_terminal::console::{fail, refused, say_error};
+use plimsoll_terminal::console::{fail, fail_with, refused, say_error};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -60,11 +61,14 @@ pub(crate) fn report(arguments: &ReportArguments) -> ExitCode {
     let chosen = match chosen(&project, arguments.run.as_deref()) {
         Ok(chosen) => chosen,
         Err(NoRun::Store(error)) => return refused(&error),
-        Err(error) => return fail(error, 1),
+        Err(error) => return fail(error),
     };
     let to_stdout = arguments.output.as_deref() == Some(Path::new("-"));
     if to_stdout && arguments.open {
-        return fail("a page on standard output cannot be opened: leave out --open or `-o -`", 2);
+        return fail_with(
+            "a page on standard output cannot be opened: leave out --open or `-o -`",
+            ExitStatus::Usage,
+        );
     }
     let path = place(&project, &chosen, arguments.output.as_deref());
     let report = gather::gather(&project, &chosen);
@@ -97,7 +101,6 @@ fn open(path: &Path) -> ExitCode {
     let Some(opener) = opener else {
         return fail(
             "there is neither xdg-open nor open to open it with\nhint: open the file above in your browser",
-            1,
         );
     };
     match plimsoll_launcher::leave(&opener, &[path.as_os_str()], TIMEOUT) {
@@ -107,7 +110,7 @@ fn open(path: &Path) -> ExitCode {
                 "{} cannot open it: {error}\nhint: open the file above in your browser",
                 opener.display()
             ));
-            ExitCode::from(1)
+            ExitStatus::Failure.into()
         }
     }
 }

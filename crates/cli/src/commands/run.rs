@@ -160,7 +160,7 @@ pub(crate) fn run(arguments: &RunArguments) -> ExitCode {
     match prepare_and_run(&project, arguments) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            let code = fail_with_hint(&error, error.hint(), 1);
+            let code = fail_with_hint(&error, error.hint());
             if error.is_without_plan() {
                 other_plans::lines(&project).iter().for_each(say_error);
             }

@@ -20,7 +20,7 @@ use plimsoll_flows::run_context::RunContext;
 use plimsoll_store::ledger::{self, RECORD_VARIABLE};
 use plimsoll_store::{Project, config};
 use plimsoll_terminal::console;
-use plimsoll_terminal::console::{fail, fail_with_hint, say_error};
+use plimsoll_terminal::console::{fail, fail_with, fail_with_hint, say_error};
 use plimsoll_terminal::place;
 use plimsoll_terminal::run_progress::verified;
 use std::process::ExitCode;
@@ -64,7 +64,7 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
     let project = place::of_new_run(arguments.task.plan());
     let new = match arguments.task.new_run() {
         Ok(new) => new,
-        Err(error) => return fail(error, 1),
+        Err(error) => return fail(error),
     };
     if TargetSession::is_inside() {
         return inside::refuse(&project, &new);
@@ -83,7 +83,7 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
         Ok(state) if state.lifecycle.is_over() => {
             questions::lines(&state).iter().for_each(say_error);
             let status = state.lifecycle.status();
-            fail(
+            fail_with(
                 "no session can begin: every open item waits for your answer; then: plimsoll start",
                 status.exit_code(),
             )
@@ -109,7 +109,7 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
             }
             ExitCode::SUCCESS
         }
-        Err(error) => fail_with_hint(&error, error.hint(), 1),
+        Err(error) => fail_with_hint(&error, error.hint()),
     }
 }
 

@@ -78,7 +78,7 @@ pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
     };
     let context = match SessionContext::measure(&project) {
         Ok(context) => context,
-        Err(error) => return fail(error, 1),
+        Err(error) => return fail(error),
     };
     match snapshot {
         None if arguments.json && context.has_session() => {

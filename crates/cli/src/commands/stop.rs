@@ -29,14 +29,14 @@ pub(crate) fn stop(arguments: &StopArguments) -> ExitCode {
     let project = Project::of_command();
     let is_asked = !arguments.yes && console::is_terminal() && std::io::stdin().is_terminal();
     if is_asked && !agrees(&project) {
-        return fail("nothing was cancelled", 1);
+        return fail("nothing was cancelled");
     }
     let cancelled = lifecycle::cancel(&project);
     if let Ok(Some(state)) = &cancelled
         && state.lifecycle.status() == Status::Cancelled
         && let Err(error) = workers::end_left(&project, state)
     {
-        return fail(error, 1);
+        return fail(error);
     }
     match cancelled {
         Ok(Some(state)) if state.lifecycle.status() == Status::Cancelled => {
@@ -49,9 +49,9 @@ pub(crate) fn stop(arguments: &StopArguments) -> ExitCode {
         }
         Ok(None) => {
             let no_run = || format!("there is no run in {}", project.root().display());
-            fail(crate::foreign_state::words(&project).unwrap_or_else(no_run), 1)
+            fail(crate::foreign_state::words(&project).unwrap_or_else(no_run))
         }
-        Err(error) => fail(error, 1),
+        Err(error) => fail(error),
     }
 }
 

@@ -82,7 +82,7 @@ pub(crate) fn turns(arguments: &TurnsArguments) -> ExitCode {
     };
     done.unwrap_or_else(|error| match error {
         TurnsError::Store(error) => refused(&error),
-        error => fail(error, 1),
+        error => fail(error),
     })
 }
 

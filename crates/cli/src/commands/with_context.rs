@@ -2,16 +2,14 @@
 
 use crate::target_session::TargetSession;
 use clap::Args;
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_flows::context::{variables, variables_of};
 use plimsoll_store::{Project, disk};
-use plimsoll_terminal::console::fail;
+use plimsoll_terminal::console::{fail, fail_with};
 use std::process::ExitCode;
 
 /// Nothing that the client hands to a hook is larger.
 const LONGEST: u64 = 64 * 1024 * 1024;
-/// As shells say it.
-const NOT_FOUND: u8 = 127;
-
 /// What is run.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
@@ -50,10 +48,12 @@ pub(crate) fn with_context(arguments: &WithContextArguments) -> ExitCode {
     // All of it before the program begins: the session that it is about stands in the payload.
     let payload = match disk::read_stdin(LONGEST) {
         Ok(payload) => payload,
-        Err(error) => return fail(format!("cannot read standard input: {error}"), 1),
+        Err(error) => return fail(format!("cannot read standard input: {error}")),
     };
     match plimsoll_launcher::pass_on(&arguments.command, &payload, &known(&payload)) {
         Ok(code) => ExitCode::from(code),
-        Err(error) => fail(format!("cannot run {}: {error}", arguments.command[0]), NOT_FOUND),
+        Err(error) => {
+            fail_with(format!("cannot run {}: {error}", arguments.command[0]), ExitStatus::NotFound)
+        }
     }
 }

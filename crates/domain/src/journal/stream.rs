@@ -2,6 +2,7 @@
 
 use super::event::JournalEvent;
 use super::traits::{LogSource, Weight};
+use crate::exit_status::ExitStatus;
 use crate::level::Level;
 use crate::marker::Marker;
 use crate::status::Status;
@@ -189,6 +190,6 @@ pub struct RunEnded {
 impl RunEnded {
     /// True if the run could not go on, by its exit code: it could not run, its breaker opened, or no session can succeed.
     pub fn is_failure(&self) -> bool {
-        matches!(self.exit_code, 1 | 4 | 5)
+        ExitStatus::from_code(self.exit_code).is_some_and(ExitStatus::is_fault_of_run)
     }
 }

@@ -95,8 +95,8 @@ pub(super) fn join(arguments: &JoinArguments) -> ExitCode {
     match work(arguments) {
         Ok(code) => ExitCode::from(code),
         Err(error) => match hint(&error) {
-            Some(hint) => fail(format!("{error}\nhint: {hint}"), 1),
-            None => fail(error, 1),
+            Some(hint) => fail(format!("{error}\nhint: {hint}")),
+            None => fail(error),
         },
     }
 }

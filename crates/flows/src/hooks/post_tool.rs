@@ -8,6 +8,7 @@ use crate::handoffs::continue_command;
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
 use crate::turns::capture;
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, LevelReached, Room};
 use plimsoll_domain::level::{Level, Thresholds};
 use plimsoll_domain::state::Cause;
@@ -297,7 +298,7 @@ impl ActionContext<'_> {
             .end_session(reason)
             .tell_model(event, words::emergency(percent, &handoff))
             .tell_user(marker);
-        HookResponse::reply(&reply).exit(1).with_complaint(complaint)
+        HookResponse::reply(&reply).exit(ExitStatus::Failure).with_complaint(complaint)
     }
 
     fn stop_here(&self, percent: u64, why: TooSmall) -> HookResponse {
@@ -333,7 +334,7 @@ impl ActionContext<'_> {
         let reason = handoff.unwrap_or_default();
         let marker = Marker::Continue { kind: ContinueKind::Checkpoint, reason }.to_string();
         let reply = Reply::default().end_session(words).tell_user(marker);
-        HookResponse::reply(&reply).exit(u8::from(level == Level::L3))
+        HookResponse::reply(&reply).exit(ExitStatus::failure_if(level == Level::L3))
     }
 
     fn drop_claim(&self) {

@@ -6,6 +6,7 @@ use crate::hook_response::HookResponse;
 use crate::hooks::pack;
 use crate::session_result::{WORDS_KEPT, ending_of, reset_of, words_of};
 use crate::turns::capture;
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::record::{FailureEvidence, StopEvidence};
 use plimsoll_domain::text::{clip, clip_start};
@@ -81,13 +82,13 @@ fn go_on(words: &str) -> HookResponse {
     // Context at Stop keeps a session going like `decision:block`, which would send the words twice (2.1.329).
     let marker = Marker::Continue { kind: ContinueKind::Next, reason: "in this session".to_owned() };
     HookResponse::reply(&Reply::default().tell_model("Stop", words.to_owned()).tell_user(marker.to_string()))
-        .exit(1)
+        .exit(ExitStatus::Failure)
 }
 
 fn speak(verdict: &Verdict) -> HookResponse {
     let reply = Reply::default().tell_user(verdict.marker().to_string());
     // Only 0 and 1 mean something to the client; a pause ends this session like a stop.
-    HookResponse::reply(&reply).exit(u8::from(verdict.gate_exit_code() == 1))
+    HookResponse::reply(&reply).exit(ExitStatus::failure_if(matches!(verdict, Verdict::Continue { .. })))
 }
 
 /// The verdict as far as it can be known before the verify commands have run.

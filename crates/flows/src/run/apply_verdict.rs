@@ -5,6 +5,7 @@ use crate::run::archive::archive;
 use crate::run::notify::notify;
 use crate::run::observer::Interrupt;
 use crate::run_context::RunContext;
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::journal::{JournalEvent, VerdictReached};
 use plimsoll_domain::{RunState, Status, Timestamp, Verdict};
 use plimsoll_store::{StoreError, clock};
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 /// What Ctrl-C leaves behind.
 // As a shell reports it: 128 and the number of SIGINT.
-pub(super) const INTERRUPTED: u8 = 130;
+pub(super) const INTERRUPTED: u8 = ExitStatus::Interrupted.code();
 /// How often a waiting run looks at the clock and at the state. The clock, not a count of naps: a computer that
 /// sleeps through the reset must not wait for it twice.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);

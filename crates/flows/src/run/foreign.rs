@@ -10,6 +10,7 @@ use crate::context::measure::Measurement;
 use crate::hook_invocation::HookInvocation;
 use crate::run::footing::footing;
 use crate::run::prompt::PromptError;
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::handoff::Notes;
 use plimsoll_domain::last_judgement::LastJudgement;
 use plimsoll_domain::level::Level;
@@ -35,7 +36,7 @@ pub struct Answer {
     /// Lines for standard error.
     pub complaints: Vec<String>,
     /// The exit code.
-    pub exit: u8,
+    pub exit: ExitStatus,
 }
 
 /// A figure that the loop's own scripts know, too.
@@ -77,7 +78,7 @@ pub fn gate(project: &Project, input: Option<&[u8]>) -> Result<Option<Answer>, S
     Ok(Some(Answer {
         line: Some(judgement.marker()),
         complaints: complaints(project, &of),
-        exit: judgement.exit_code(),
+        exit: judgement.exit_status(),
     }))
 }
 
@@ -197,7 +198,7 @@ pub fn monitor(project: &Project, input: Option<&[u8]>) -> Result<Option<Answer>
         },
     };
     let complaints = complaints(project, &of).into_iter().chain(trouble).collect();
-    Ok(Some(Answer { line, complaints, exit: u8::from(level == Level::L3) }))
+    Ok(Some(Answer { line, complaints, exit: ExitStatus::failure_if(level == Level::L3) }))
 }
 
 /// By the transcript that a hook's JSON names, else by the figure in the environment.

@@ -5,6 +5,7 @@ use crate::run::labels;
 use crate::workers::MERGE_REPOSITORY_VARIABLE;
 use crate::workers::ground::ITEM_PLAN;
 use crate::workers::tree::WORKER_VARIABLE;
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::item_brief::ItemBrief;
 use plimsoll_domain::state::VerifyEach;
 use plimsoll_domain::text::{clip, clip_start, one_line};
@@ -40,7 +41,7 @@ pub(super) enum Outcome {
 }
 
 /// What ends as a shell reports an interrupt.
-const INTERRUPTED: i32 = 130;
+const INTERRUPTED: i32 = ExitStatus::Interrupted.code() as i32;
 
 /// What an item's run is started with.
 #[derive(Debug)]

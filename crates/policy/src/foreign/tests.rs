@@ -99,7 +99,7 @@ fn the_gate_judges_as_the_loops_own_script_would() {
         let evidence = Evidence { last_message: message, ..Evidence::default() };
         let judgement = judge(&Loop::of(&document), &evidence);
         assert_eq!(
-            (judgement.marker().as_str(), judgement.exit_code()),
+            (judgement.marker().as_str(), judgement.exit_status().code()),
             (expected, code),
             "{changes} {message:?}"
         );
@@ -136,7 +136,7 @@ fn the_breaker_opens_at_the_limits_of_the_settings() {
     // A promise that holds counts, as with every other limit.
     let done = document(json!({"todo_items": [], "no_change_count": 100}));
     let evidence = Evidence { last_message: Some(DONE), limits, ..Evidence::default() };
-    assert_eq!(judge(&Loop::of(&done), &evidence).exit_code(), 0);
+    assert_eq!(judge(&Loop::of(&done), &evidence).exit_status().code(), 0);
     assert!(judge(&Loop::of(&done), &evidence).marker().starts_with("RALPH_STOP|completed|"));
 }
 
@@ -177,7 +177,7 @@ fn iterations_are_counted_once_whoever_counts() {
             note_judgement(&mut document, &judgement, &judged);
             let iteration = judged.iteration;
             last = Some(judged);
-            if judgement.exit_code() == 0 {
+            if judgement.exit_status().code() == 0 {
                 break;
             }
             if script_counts {

@@ -6,7 +6,8 @@ mod tests;
 use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
-use plimsoll_terminal::console::{fail, say};
+use plimsoll_domain::exit_status::ExitStatus;
+use plimsoll_terminal::console::{fail, fail_with, say};
 use std::process::ExitCode;
 
 /// Which page.
@@ -46,13 +47,13 @@ pub(super) fn man(arguments: &ManArguments) -> ExitCode {
             say(text.trim_end());
             ExitCode::SUCCESS
         }
-        Some(Err(error)) => fail(error, 1),
-        None => fail(
+        Some(Err(error)) => fail(error),
+        None => fail_with(
             format!(
                 "there is no page for `{}`\nhint: `plimsoll generate man --list` names them",
                 arguments.words.join(" ")
             ),
-            2,
+            ExitStatus::Usage,
         ),
     }
 }

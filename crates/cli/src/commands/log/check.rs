@@ -11,10 +11,10 @@ use std::process::ExitCode;
 pub(super) fn check(project: &Project, revision: &str) -> ExitCode {
     let root = project.root();
     let Some(commit) = git::resolve(root, revision) else {
-        return fail(format!("there is no commit `{}` here", one_line(revision)), 1);
+        return fail(format!("there is no commit `{}` here", one_line(revision)));
     };
     let Some(tree) = git::tree(root, &commit) else {
-        return fail(format!("git does not have the tree of {commit}"), 1);
+        return fail(format!("git does not have the tree of {commit}"));
     };
     let found = receipts::of_tree(project, &tree);
     let Some(receipt) = found.last() else {
@@ -22,7 +22,7 @@ pub(super) fn check(project: &Project, revision: &str) -> ExitCode {
         let named = named.map_or(String::new(), |run| {
             format!("\nhint: its message names the run {run}: check it on the computer of that run")
         });
-        return fail(format!("no run of yours has checked the tree of {commit}{named}"), 1);
+        return fail(format!("no run of yours has checked the tree of {commit}{named}"));
     };
     say(format!("commit {commit}\ntree   {tree}"));
     let checks = match receipt.commands.len() {

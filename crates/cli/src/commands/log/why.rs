@@ -22,7 +22,7 @@ pub(super) fn why(project: &Project, what: &str, as_json: bool) -> ExitCode {
     }
     let wanted = Wanted::named(what);
     let Some(at) = entries.iter().rposition(|entry| wanted.is(&entry.event)) else {
-        return fail(format!("the journal has no {what}\nhint: it has {}", kinds(&entries)), 1);
+        return fail(format!("the journal has no {what}\nhint: it has {}", kinds(&entries)));
     };
     let beside = beside(&entries, at);
     if as_json {

@@ -63,7 +63,7 @@ enum DraftCommandError {
 pub(super) fn draft(project: &Project, arguments: &PlanArguments, spec: &str) -> ExitCode {
     match draft_and_write(project, arguments, spec) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(error, 1),
+        Err(error) => fail(error),
     }
 }
 

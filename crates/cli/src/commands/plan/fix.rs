@@ -17,12 +17,12 @@ use std::process::ExitCode;
 pub(super) fn fix(project: &Project, path: &Path, file: &str, named: bool, yes: bool) -> ExitCode {
     let bytes = match disk::read(path) {
         Ok(Some(bytes)) => bytes,
-        Ok(None) => return fail(super::no_list(file), 1),
+        Ok(None) => return fail(super::no_list(file)),
         Err(error) => return refused(&error),
     };
     // Read with replacement characters, the file would be written back with them.
     let Ok(before) = std::str::from_utf8(&bytes) else {
-        return fail(format!("{} is not UTF-8: save it as UTF-8, then run this again", one_line(file)), 1);
+        return fail(format!("{} is not UTF-8: save it as UTF-8, then run this again", one_line(file)));
     };
     let fixed = plan_fix::fix(before);
     let after = &fixed.text;
@@ -35,24 +35,23 @@ pub(super) fn fix(project: &Project, path: &Path, file: &str, named: bool, yes: 
     if lock::is_run_held(project) {
         let words =
             format!("nothing was written, because a run is at work on {}: end it first", one_line(file));
-        return fail(format!("{words} (Ctrl-C, then plimsoll run --resume)"), 1);
+        return fail(format!("{words} (Ctrl-C, then plimsoll run --resume)"));
     }
     if !yes && !std::io::stdin().is_terminal() {
         let named = if named { format!(" --todo {}", shell_word(file)) } else { String::new() };
         let command = format!("plimsoll plan --fix --yes{named}");
-        return fail(
-            format!("nothing was written, because there is no terminal to ask for confirmation: {command}"),
-            1,
-        );
+        return fail(format!(
+            "nothing was written, because there is no terminal to ask for confirmation: {command}"
+        ));
     }
     if !yes && !agrees(file) {
-        return fail("nothing was written", 1);
+        return fail("nothing was written");
     }
     // The file may have been edited while the question was open.
     match disk::read(path) {
         Ok(now) if now.as_deref() == Some(&bytes) => {}
         Ok(_) => {
-            return fail(format!("{} has changed in the meantime: nothing was written", one_line(file)), 1);
+            return fail(format!("{} has changed in the meantime: nothing was written", one_line(file)));
         }
         Err(error) => return refused(&error),
     }
@@ -73,19 +72,19 @@ fn written(fixed: &FixedPlan, file: &str) -> ExitCode {
             "{items} {verb} a mark that can mean canceled or begun: a run passes over such an item until you answer the question below it, tick it or remove it"
         ));
     }
-    if fixed.left.is_empty() { ExitCode::SUCCESS } else { fail(by_hand_words(&fixed.left, file), 1) }
+    if fixed.left.is_empty() { ExitCode::SUCCESS } else { fail(by_hand_words(&fixed.left, file)) }
 }
 
 fn nothing_to_fix(fixed: &FixedPlan, file: &str, named: bool) -> ExitCode {
     if !fixed.left.is_empty() {
-        return fail(by_hand_words(&fixed.left, file), 1);
+        return fail(by_hand_words(&fixed.left, file));
     }
     let text = &fixed.text;
     let items = TodoList::parse(text).items.len();
     if items == 0
         && let Some(unfit) = unfit(text)
     {
-        return fail(words(&unfit, file, named), 1);
+        return fail(words(&unfit, file, named));
     }
     let items = counted(items, "item");
     say(format!("{} has {items} with checkboxes: nothing to fix", one_line(file)));

@@ -14,12 +14,12 @@ const CLIENT_ARGUMENTS: &str = "-- --permission-mode acceptEdits --allowedTools 
 /// Says what is in the way of such a run, else the command that starts it.
 pub(super) fn refuse(project: &Project, new: &NewRun) -> ExitCode {
     if let Err(error) = lifecycle::check(project, new) {
-        return fail(error, 1);
+        return fail(error);
     }
     let given: Vec<String> = std::env::args().skip(2).collect();
     let folder = shell_word(&project.root().to_string_lossy());
     let words = "a run starts its own sessions, and this is inside a session: nothing was started. The user can start the run with this command in a terminal";
-    fail(format!("{words}:\ncd {folder} && {}", command(&given)), 1)
+    fail(format!("{words}:\ncd {folder} && {}", command(&given)))
 }
 
 fn command(given: &[String]) -> String {

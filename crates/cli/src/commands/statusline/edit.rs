@@ -39,7 +39,7 @@ pub(crate) fn edit(arguments: &EditArguments) -> ExitCode {
     let project = Project::of_command();
     let path = if arguments.user { config::user_file() } else { Some(project.settings()) };
     let Some(path) = path else {
-        return fail("no home directory: neither XDG_CONFIG_HOME nor HOME is set", 1);
+        return fail("no home directory: neither XDG_CONFIG_HOME nor HOME is set");
     };
     let (settings, complaint) = config::load(&project);
     if let Some(complaint) = complaint {

@@ -62,12 +62,12 @@ pub(crate) fn run(arguments: &Export) -> ExitCode {
         say_error(&format!("not everything could be read from the transcripts: {error}"));
     }
     let Some(log) = chosen(&project, arguments.session.as_deref()) else {
-        return fail(no_session(&project, arguments.session.as_deref()), 1);
+        return fail(no_session(&project, arguments.session.as_deref()));
     };
     match export(&project, &log, arguments) {
         Ok(places) if places.is_empty() => ExitCode::SUCCESS,
         Ok(places) => found(&places),
-        Err(error) => fail(format!("{error}\nhint: {}", error.hint()), 1),
+        Err(error) => fail(format!("{error}\nhint: {}", error.hint())),
     }
 }
 
@@ -129,10 +129,7 @@ fn found(places: &[SecretPlace]) -> ExitCode {
         say_error(&format!("{record}, {field}: looks like {kind}"));
     }
     let count = plimsoll_domain::text::counted(places.len(), "place");
-    fail(
-        format!(
-            "{count} with what looks like a secret: nothing was written\nhint: --redact replaces them; `plimsoll turns erase` removes a record's content for good"
-        ),
-        1,
-    )
+    fail(format!(
+        "{count} with what looks like a secret: nothing was written\nhint: --redact replaces them; `plimsoll turns erase` removes a record's content for good"
+    ))
 }

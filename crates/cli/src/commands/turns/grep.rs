@@ -2,6 +2,7 @@
 
 use super::{TurnsError, Which, bring_up_to_date};
 use clap::Args;
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::text::one_line;
 use plimsoll_flows::turns::{self, places};
 use plimsoll_store::Project;
@@ -49,7 +50,7 @@ pub(super) fn grep(project: &Project, arguments: &GrepArguments) -> Result<ExitC
             }
         }
     }
-    Ok(if is_found { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(if is_found { ExitCode::SUCCESS } else { ExitStatus::Failure.into() })
 }
 
 /// `SESSION:NUMBER  where: line`

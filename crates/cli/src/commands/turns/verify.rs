@@ -3,6 +3,7 @@
 use super::TurnsError;
 use clap::Args;
 use plimsoll_domain::SessionId;
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::text::counted;
 use plimsoll_flows::turns::Selection;
 use plimsoll_policy::todo_list::shell_word;
@@ -34,7 +35,7 @@ pub(super) fn verify(project: &Project, arguments: &VerifyArguments) -> Result<E
         say("An erasure was interrupted, and is not finished. Repeat it:");
         interrupted.iter().flat_map(commands_of).for_each(|command| say(format!("  {command}")));
     }
-    Ok(ExitCode::from(u8::from(!is_whole)))
+    Ok(ExitStatus::failure_if(!is_whole).into())
 }
 
 /// The commands that repeat an erasure.

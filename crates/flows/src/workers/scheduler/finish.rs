@@ -13,6 +13,7 @@ use crate::workers::closing::Closing;
 use crate::workers::context::ParallelRun;
 use crate::workers::merger::Merger;
 use plimsoll_domain::board::{Aside, Stage};
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::journal::{JournalEvent, VerdictReached};
 use plimsoll_domain::state::Deliver;
 use plimsoll_domain::text::{clip, counted, one_line};
@@ -24,7 +25,7 @@ use plimsoll_launcher::{git, worktree};
 use plimsoll_store::{clock, disk};
 
 /// As a shell reports an interrupt.
-const INTERRUPTED: u8 = 130;
+const INTERRUPTED: u8 = ExitStatus::Interrupted.code();
 
 /// Everything is merged.
 pub(super) fn closing_of_merged(run: &RunState, now: &Workers) -> Closing {
