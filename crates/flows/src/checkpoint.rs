@@ -62,13 +62,22 @@ const TURNS_TIMEOUT: Duration = Duration::from_millis(50);
 /// Writes handoff and state; answers with the handoff's path relative to the project.
 pub fn write(request: &Request<'_>) -> Result<String, StoreError> {
     let record = sessions::load(request.project, request.session_id);
+    write_facts(request, &record, gather_facts(request, &record))
+}
+
+/// Writes handoff and state like [`write`], for a caller that has gathered the facts.
+pub(crate) fn write_facts(
+    request: &Request<'_>,
+    record: &SessionRecord,
+    facts: Handoff,
+) -> Result<String, StoreError> {
     if let Some(log) = TurnLog::of(request.project, request.session_id) {
         // The turns that the checkpoint is about. If they cannot be, the transcript has them, and the handoff is what matters.
         let _ = log.make_durable(TURNS_TIMEOUT);
     }
-    let handoff = gather(request, &record);
+    let handoff = complete(request, facts);
     // The handoff first: the state names it, and must not name a file that a kill has left out.
-    let (file, text) = write_handoff(request, &record, &handoff)?;
+    let (file, text) = write_handoff(request, record, &handoff)?;
     let committed = commit(request, &handoff, &file, &Notes::parse(&text));
     if request.run.is_none() {
         // What is announced is on the disk, its name too. In a run the state's folder is put there after it, and with it what was
@@ -118,7 +127,8 @@ pub fn renew_at_end(
         calls: &[],
         notes: Notes::default(),
     };
-    let (file, _) = write_handoff(&request, record, &gather(&request, record))?;
+    let handoff = complete(&request, gather_facts(&request, record));
+    let (file, _) = write_handoff(&request, record, &handoff)?;
     offer_later(&request, &file);
     Ok(())
 }
@@ -130,21 +140,26 @@ fn offer_later(request: &Request<'_>, file: &str) {
     let _ = HandoffIndex::of(request.project).add(&name, request.session_id);
 }
 
-fn gather(request: &Request<'_>, record: &SessionRecord) -> Handoff {
-    let asked = Asked {
+/// Gathers the facts of the session that a checkpoint is about.
+pub(crate) fn gather_facts(request: &Request<'_>, record: &SessionRecord) -> Handoff {
+    facts::of_session(&Asked {
         project: request.project,
         transcript: request.transcript.as_deref(),
         record,
         run: request.run,
         cause: request.cause,
         calls: request.calls,
-    };
+    })
+}
+
+/// Adds the measurement, the run and the working memory to the facts.
+fn complete(request: &Request<'_>, facts: Handoff) -> Handoff {
     let found = Handoff {
         level: request.level,
         percent: request.reading.and_then(Reading::percent),
         percent_used: request.reading.and_then(Reading::percent_used),
         transcript: request.transcript.as_ref().map(|path| path.to_string_lossy().into_owned()),
-        ..facts::of_session(&asked)
+        ..facts
     };
     with_run(request.project, request.run, request.session_id, found)
 }

@@ -2,7 +2,6 @@
 
 use crate::checkpoint::{self, Request};
 use crate::context::facts;
-use crate::context::facts::Asked;
 use crate::our_files;
 use crate::run::ended_session::EndedSession;
 use crate::run::{branch, close};
@@ -90,19 +89,11 @@ fn handoff_of_unfinished_work(
         }
         None => return Ok(()),
     };
-    let transcript = record.start.transcript_path.as_ref().map(PathBuf::from);
-    let asked =
-        Asked { project, transcript: transcript.as_deref(), record, run: Some(state), cause, calls: &[] };
-    let found = facts::of_session(&asked);
-    // Nothing was begun, or nothing of it is left.
-    if found.files.is_empty() || !found.work.is_begun {
-        return Ok(());
-    }
-    checkpoint::write(&Request {
+    let request = Request {
         project,
         settings,
         session_id: &record.session_id,
-        transcript,
+        transcript: record.start.transcript_path.as_ref().map(PathBuf::from),
         run: Some(state),
         cause,
         level: claim.map_or(Level::L0, |claim| claim.level).max(record.announced.level),
@@ -111,8 +102,13 @@ fn handoff_of_unfinished_work(
         waited: None,
         calls: &[],
         notes: notes(record),
-    })
-    .map(|_| ())
+    };
+    let facts = checkpoint::gather_facts(&request, record);
+    // Nothing was begun, or nothing of it is left.
+    if facts.files.is_empty() || !facts.work.is_begun {
+        return Ok(());
+    }
+    checkpoint::write_facts(&request, record, facts).map(|_| ())
 }
 
 /// Keeps a checkpoint that the session should have resumed, if the session did nothing: the next one resumes it, with this
