@@ -29,8 +29,8 @@ pub fn finish(context: &RunContext<'_>, ended: &SessionResult) -> Result<Option<
     finish_unless(context, ended, &|| false, None)
 }
 
-/// The same, but neither a verify command nor a review is waited for once `give_up` says so: then the iteration stays to be
-/// judged, and the run is paused. Without a reviewer there is no review.
+/// Finishes like [`finish`], but waits for no verify command and no review once `give_up` returns true: then the run is paused, and the
+/// iteration stays to be judged. Without a reviewer there is no review.
 pub(super) fn finish_unless(
     context: &RunContext<'_>,
     ended: &SessionResult,

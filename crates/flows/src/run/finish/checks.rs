@@ -28,7 +28,8 @@ impl Checked {
 }
 
 /// Runs the commands that the verdict or a tick depends on, has ticks reviewed that they leave standing, and takes back those that do
-/// not hold. What takes ticks back is in the state before the plan changes: after a crash it is carried out, and nothing runs again.
+/// not hold. The decision to take ticks back is in the state before the plan changes: after a crash the next process carries it out and
+/// runs nothing again. After a crash before the decision it runs the commands again.
 pub(super) fn check(
     context: &RunContext<'_>,
     mut input: GateInput,
