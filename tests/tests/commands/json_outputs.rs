@@ -1,6 +1,7 @@
 //! What the commands print with `--json` is what docs/json.md says, field by field; and the schemas beside it are made of that
 //! page. `PLIMSOLL_UPDATE_GOLDEN=1` makes them anew.
 
+use plimsoll_domain::Status;
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::World;
@@ -371,4 +372,20 @@ fn the_schemas_are_made_of_the_page() {
     let there = folder.map(|entry| entry.expect("an entry").file_name().display().to_string());
     let left: Vec<String> = there.filter(|name| !names.contains(name)).collect();
     assert_eq!(left, [""; 0], "no command prints these");
+}
+
+#[test]
+fn the_page_names_every_status() {
+    let words: Vec<String> = Status::ALL.iter().map(|status| format!("`{status}`")).collect();
+    let (last, others) = words.split_last().expect("statuses");
+    let row = format!("| `status` | string | {} or {last} |", others.join(", "));
+    let path = workspace_root().join("docs/json.md");
+    let page = std::fs::read_to_string(&path).expect("docs/json.md");
+    let is_it = |line: &&str| line.starts_with("| `status` | string | `running`");
+    let written = page.lines().find(is_it).expect("the row").to_owned();
+    if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, page.replace(&written, &row)).expect("docs/ is writable");
+        return;
+    }
+    assert!(written == row, "docs/json.md does not name every status: PLIMSOLL_UPDATE_GOLDEN=1");
 }

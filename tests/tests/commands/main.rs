@@ -16,6 +16,7 @@ mod log_why;
 mod mac_scripts;
 mod nothing_to_show;
 mod oldest_git;
+mod recipes;
 mod report;
 mod settings_schema;
 mod soak;
