@@ -6,7 +6,7 @@ use plimsoll_policy::handoff_choice::{self, HandoffOrigin};
 use plimsoll_policy::words::continue_from;
 use plimsoll_protocol::transcript::opened_files;
 use plimsoll_store::handoff_index::{HandoffState, IndexedHandoff};
-use plimsoll_store::{HandoffIndex, Project, clock, config, disk, environment, sessions, tail};
+use plimsoll_store::{HandoffIndex, Project, clock, disk, environment, sessions, tail};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -94,7 +94,7 @@ pub fn continue_command(project: &Project, file: &str) -> String {
     let of_plugin = environment::variable("CLAUDE_PLUGIN_ROOT").map(PathBuf::from);
     let places = [
         (Some(project.root().join(".claude")), "/handoff continue"),
-        (config::client_folder(), "/handoff continue"),
+        (environment::client_folder(), "/handoff continue"),
         (of_plugin, "/plimsoll:handoff continue"),
     ];
     let can_continue = |folder: &Path| {

@@ -2,7 +2,7 @@
 
 use plimsoll_domain::Ending;
 use plimsoll_protocol::settings::{UnprivilegedSettings, without_permissions};
-use plimsoll_store::{config, disk};
+use plimsoll_store::{disk, environment};
 
 /// What makes it one (2.1.329). `--tools` names the only built-in tools that there are, and `--strict-mcp-config` without a
 /// configuration leaves out every MCP server. `--restricted` confines both the tools and the `@path` mentions of the prompt to
@@ -23,7 +23,7 @@ impl ReadOnlySession {
     /// Reads the user's own settings of the client: without them it may not know how to log in. A project's settings are
     /// left out, because anybody may have written them.
     pub(crate) fn from_user_settings() -> ReadOnlySession {
-        let file = config::client_folder().map(|folder| folder.join("settings.json"));
+        let file = environment::client_folder().map(|folder| folder.join("settings.json"));
         let text = file.and_then(|file| disk::read_text(&file).ok().flatten()).unwrap_or_default();
         let UnprivilegedSettings { settings, environment } = without_permissions(&text);
         let settings = settings.into_iter().flat_map(|settings| ["--settings".to_owned(), settings]);

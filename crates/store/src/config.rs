@@ -186,20 +186,13 @@ fn fault(path: &Path, why: impl std::fmt::Display) -> StoreError {
 /// Where an administrator keeps the client's settings on Linux.
 pub const MANAGED: &str = "/etc/claude-code";
 
-/// The client's own folder of the user.
-pub fn client_folder() -> Option<PathBuf> {
-    environment::variable("CLAUDE_CONFIG_DIR")
-        .map(PathBuf::from)
-        .or_else(|| environment::home().map(|home| home.join(".claude")))
-}
-
 /// Finds the transcript of a session in the client's own folder: there is a folder for each project, named by rules of the client.
 pub fn client_transcript(session_id: &SessionId) -> Option<PathBuf> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
     if session_id.is_empty() || !session_id.chars().all(is_plain) {
         return None;
     }
-    let projects = client_folder()?.join("projects");
+    let projects = environment::client_folder()?.join("projects");
     let names = disk::names(&projects).into_iter();
     names.map(|name| projects.join(name).join(format!("{session_id}.jsonl"))).find(|path| disk::exists(path))
 }
@@ -208,7 +201,7 @@ pub fn client_transcript(session_id: &SessionId) -> Option<PathBuf> {
 /// Claude Code's sandbox lets a command write is elsewhere.
 pub fn kept_transcript(path: &Path) -> Option<PathBuf> {
     let (folder, name) = (disk::canonical(path.parent()?), path.file_name()?);
-    let projects = disk::canonical(&client_folder()?.join("projects"));
+    let projects = disk::canonical(&environment::client_folder()?.join("projects"));
     (folder.parent()? == projects).then(|| folder.join(name))
 }
 
@@ -225,7 +218,7 @@ fn client_settings_files(project: &Project) -> [Option<PathBuf>; 3] {
     [
         Some(project.root().join(".claude/settings.local.json")),
         Some(project.root().join(".claude/settings.json")),
-        client_folder().map(|folder| folder.join("settings.json")),
+        environment::client_folder().map(|folder| folder.join("settings.json")),
     ]
 }
 

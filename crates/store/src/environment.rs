@@ -103,3 +103,8 @@ pub fn search_folders() -> Vec<PathBuf> {
     let path = search_path().unwrap_or_default();
     std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect()
 }
+
+/// The client's own folder of the user.
+pub fn client_folder() -> Option<PathBuf> {
+    variable("CLAUDE_CONFIG_DIR").map(PathBuf::from).or_else(|| home().map(|home| home.join(".claude")))
+}

@@ -4,7 +4,7 @@ use super::{Files, shown};
 use plimsoll_policy::doctor::{MemoryFacts, Scope, Server, SettingsFile};
 use plimsoll_protocol::settings::servers::{self, McpEntry};
 use plimsoll_protocol::settings::{HookSupport, agent, memory_variable, programs_of};
-use plimsoll_store::{Project, config, disk, environment};
+use plimsoll_store::{Project, disk, environment};
 
 /// None if it is not installed.
 pub(super) fn facts(project: &Project, found: &Files) -> Option<MemoryFacts> {
@@ -17,7 +17,7 @@ pub(super) fn facts(project: &Project, found: &Files) -> Option<MemoryFacts> {
     let in_project = installed.iter().any(|scope| matches!(scope, Scope::Project | Scope::Local));
     let by_user = !in_project;
     installed.first()?;
-    let folder = if by_user { config::client_folder()? } else { project.root().join(".claude") };
+    let folder = if by_user { environment::client_folder()? } else { project.root().join(".claude") };
     let agent = folder.join("agents").join(format!("{}.md", agent::NAME));
     let list = project.root().join(".mcp.json");
     Some(MemoryFacts {

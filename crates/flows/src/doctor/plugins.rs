@@ -3,7 +3,7 @@
 use super::{Files, shown};
 use plimsoll_policy::doctor::{PluginFacts, StopHook};
 use plimsoll_protocol::settings::{plugins, servers};
-use plimsoll_store::{Project, config, disk};
+use plimsoll_store::{Project, disk, environment};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ pub(super) struct Plugin {
 
 /// The plugins that are switched on.
 pub(super) fn find(found: &Files) -> Vec<Plugin> {
-    let Some(folder) = config::client_folder() else { return Vec::new() };
+    let Some(folder) = environment::client_folder() else { return Vec::new() };
     let list = disk::read(&folder.join("plugins/installed_plugins.json")).ok().flatten().unwrap_or_default();
     let mut all = Vec::new();
     for name in enabled(found) {

@@ -3,7 +3,7 @@
 use super::{Files, shown};
 use plimsoll_policy::doctor::{ClientFacts, ReadFailure, Scope, SettingsFacts, SettingsFile};
 use plimsoll_protocol::settings::{self, HookSupport};
-use plimsoll_store::{Project, config, disk};
+use plimsoll_store::{Project, config, disk, environment};
 use std::path::{Path, PathBuf};
 
 /// The files that are there.
@@ -33,7 +33,7 @@ fn places(project: &Project) -> Vec<(Scope, PathBuf)> {
     places.push((Scope::Managed, managed.join("managed-settings.json")));
     places.push((Scope::Local, own.join("settings.local.json")));
     places.push((Scope::Project, own.join("settings.json")));
-    places.extend(config::client_folder().map(|folder| (Scope::User, folder.join("settings.json"))));
+    places.extend(environment::client_folder().map(|folder| (Scope::User, folder.join("settings.json"))));
     places
 }
 

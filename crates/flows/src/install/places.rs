@@ -2,7 +2,7 @@
 
 use super::{COMMANDS, InstallError, Scope, git_exclude};
 use plimsoll_protocol::settings::{self, OurHook};
-use plimsoll_store::{config, disk};
+use plimsoll_store::{disk, environment};
 use std::path::{Path, PathBuf};
 
 /// A project's list of MCP servers, in the project's own folder.
@@ -30,7 +30,7 @@ impl Places {
     pub(super) fn of(scope: Scope, project: &Path) -> Result<Places, InstallError> {
         let (shared, local) =
             (project.join(".claude/settings.json"), project.join(".claude/settings.local.json"));
-        let user = config::client_folder();
+        let user = environment::client_folder();
         let user_settings = user.as_ref().map(|directory| directory.join("settings.json"));
         let is_users = |path: &Path| user_settings.as_ref().is_some_and(|users| is_same(users, path));
         if scope == Scope::Project && is_users(&shared) {
@@ -85,7 +85,7 @@ impl Places {
 
 /// Every settings file that the client reads in a project; the first rules over the others.
 pub(crate) fn settings_files(project: &Path) -> impl Iterator<Item = PathBuf> {
-    let user = config::client_folder().map(|directory| directory.join("settings.json"));
+    let user = environment::client_folder().map(|directory| directory.join("settings.json"));
     let own = [".claude/settings.local.json", ".claude/settings.json"].map(|name| project.join(name));
     own.into_iter().chain(user)
 }

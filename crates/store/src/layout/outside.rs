@@ -1,7 +1,7 @@
 //! The folder of a project that has nothing of ours in it, among the user's state; and whether it has.
 
 use super::below;
-use crate::{config, disk, environment};
+use crate::{disk, environment};
 use plimsoll_protocol::settings;
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,7 @@ pub(super) fn is_installed_in(root: &Path) -> bool {
 }
 
 fn is_users(path: &Path) -> bool {
-    config::client_folder()
+    environment::client_folder()
         .is_some_and(|folder| disk::canonical(&folder.join("settings.json")) == disk::canonical(path))
 }
 
