@@ -4,6 +4,7 @@ use crate::changes::{self, FolderInTree};
 use crate::child::{self, Terms};
 use crate::git::{self, AllowedPrograms, GitWriter};
 use crate::git_error::GitError;
+use crate::git_output;
 use crate::time_limit::TimeLimit;
 use plimsoll_domain::git_names::{BranchName, CommitId};
 use plimsoll_domain::text::{clip, one_line};
@@ -106,7 +107,7 @@ pub fn head(folder: &Path) -> Result<Head, BranchError> {
     match (name, outcome.code) {
         (Some(name), _) => Ok(Head::Branch(name)),
         (None, Some(1)) => Ok(Head::Detached),
-        (None, _) => Err(BranchError::Unknown(shown(&changes::last_words(&outcome)))),
+        (None, _) => Err(BranchError::Unknown(shown(&git_output::last_words(&outcome)))),
     }
 }
 
@@ -175,7 +176,7 @@ pub fn clean_head(folder: &Path, index: &Path, is_ours: &dyn Fn(&str) -> bool) -
     });
     let _ = disk::remove(index);
     let changed = changed?;
-    changes::names(&changed).all(|name| is_ours(&String::from_utf8_lossy(name))).then_some(head)
+    git_output::names(&changed).all(|name| is_ours(&String::from_utf8_lossy(name))).then_some(head)
 }
 
 /// Switches to a branch, which is created at HEAD if there is none. Uncommitted changes come along, or git refuses.
@@ -196,7 +197,7 @@ pub fn switch(folder: &Path, name: &BranchName, allowed: AllowedPrograms) -> Res
     let why = if outcome.timed_out {
         format!("it took longer than {} seconds", SWITCH_DEADLINE.as_secs())
     } else if errors.trim().is_empty() {
-        changes::last_words(&outcome)
+        git_output::last_words(&outcome)
     } else {
         errors
     };

@@ -1,9 +1,12 @@
 //! What a working tree holds that its HEAD does not, as git sees it; every name as the bytes it has on the disk.
 
-use crate::Outcome;
 use crate::child::{self, Terms};
+use crate::git::question::{
+    Filtered, MOST_LIST, answer, as_answer, parse_filters, run_question, zero_terminated,
+};
 use crate::git::{self, GitWriter};
 use crate::git_error::GitError;
+use crate::git_output::names;
 use crate::time_limit::TimeLimit;
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_store::disk;
@@ -11,10 +14,6 @@ use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-
-/// A list of names may be long; one that is longer is no list we want to work through.
-const MOST_LIST: usize = 64 * 1024 * 1024;
 
 /// A path that differs from HEAD, from the project folder on. An untracked repository ends with a slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,23 +58,6 @@ impl FolderInTree {
     }
 }
 
-/// A path, and the filter that it is under.
-pub(crate) type Filtered = (Vec<u8>, Vec<u8>);
-
-/// Which of these paths are under a filter, and its name. Nothing is run to find out.
-pub(crate) fn filters_of(
-    folder: &Path,
-    paths: &mut dyn Iterator<Item = &[u8]>,
-    limit: TimeLimit,
-) -> Result<Vec<Filtered>, GitError> {
-    let input = zero_terminated(paths);
-    if input.is_empty() {
-        return Ok(Vec::new());
-    }
-    answer(folder, &["check-attr", "-z", "--stdin", "filter"], Some(input), limit)
-        .map(|list| parse_filters(&list))
-}
-
 /// Which of some paths are under a filter.
 #[derive(Debug, Default)]
 pub(crate) struct Filters {
@@ -111,18 +93,6 @@ pub(crate) fn filters_since(
     index.answer(&["update-index", "--force-remove", "-z", "--stdin"], Some(changed), limit)?;
     let future = index.answer(&["check-attr", "-z", "--stdin", "filter"], Some(input), limit)?;
     Ok(Filters { future: parse_filters(&future), former: parse_filters(&former) })
-}
-
-fn zero_terminated(paths: &mut dyn Iterator<Item = &[u8]>) -> Vec<u8> {
-    paths.flat_map(|path| [path, b"\0"].concat()).collect()
-}
-
-fn parse_filters(list: &[u8]) -> Vec<Filtered> {
-    let fields: Vec<&[u8]> = list.split(|byte| *byte == 0).collect();
-    // A bare `filter` or `-filter` names none.
-    let is_name = |value: &[u8]| ![&b"unspecified"[..], b"unset", b"set", b""].contains(&value);
-    let found = fields.chunks_exact(3).filter(|field| is_name(field[2]));
-    found.map(|field| (field[0].to_vec(), field[2].to_vec())).collect()
 }
 
 /// An index of a commit beside the repository's own, until it is dropped.
@@ -274,55 +244,6 @@ fn differences(
         // A filter that has to work does not: then without.
     }
     answer(folder, &[&["diff"], &how[..]].concat(), None, limit)
-}
-
-/// What git answers; why not, if it does not.
-pub(crate) fn answer(
-    folder: &Path,
-    arguments: &[&str],
-    input: Option<Vec<u8>>,
-    limit: TimeLimit,
-) -> Result<Vec<u8>, GitError> {
-    run_question(git::asking(folder, arguments, limit), input, limit)
-}
-
-fn run_question(
-    command: Result<Command, Outcome>,
-    input: Option<Vec<u8>>,
-    limit: TimeLimit,
-) -> Result<Vec<u8>, GitError> {
-    let terms = Terms { input, most_output: MOST_LIST, ..Terms::within(limit.left()) };
-    as_answer(command.map_or_else(|outcome| outcome, |command| child::run(command, terms)))
-}
-
-fn as_answer(outcome: Outcome) -> Result<Vec<u8>, GitError> {
-    if outcome.timed_out {
-        return Err(GitError::TookTooLong);
-    }
-    if !outcome.succeeded() {
-        return Err(GitError::Failed(last_words(&outcome)));
-    }
-    // The rest was thrown away: a list without its end would look like less work.
-    if outcome.stdout.len() >= MOST_LIST {
-        return Err(GitError::TooManyFiles);
-    }
-    Ok(outcome.stdout)
-}
-
-/// Why a git failed: its own verdict, else the last line that it or a hook printed.
-pub(crate) fn last_words(outcome: &Outcome) -> String {
-    let errors = String::from_utf8_lossy(&outcome.stderr);
-    let output = String::from_utf8_lossy(&outcome.stdout);
-    let mut lines = errors.lines().rev().chain(output.lines().rev());
-    let verdict = errors.lines().find_map(|line| line.strip_prefix("fatal: "));
-    let words = verdict.or_else(|| lines.find(|line| !line.trim().is_empty())).map(str::to_owned);
-    let nothing = if outcome.code.is_none() { "a signal ended it" } else { "it failed without a word" };
-    words.or_else(|| outcome.trouble.clone()).unwrap_or_else(|| nothing.to_owned())
-}
-
-/// The entries of a list whose entries end with a zero byte.
-pub(crate) fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
-    list.split(|byte| *byte == 0).filter(|name| !name.is_empty())
 }
 
 /// Git reads a name a line; one in quotes may hold every byte.

@@ -6,6 +6,7 @@ mod folder_guard;
 mod noted;
 mod programs;
 mod protected;
+pub(crate) mod question;
 mod shown;
 mod tracked;
 mod work;

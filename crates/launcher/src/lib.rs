@@ -21,6 +21,7 @@ mod child;
 pub mod client;
 pub mod git;
 mod git_error;
+mod git_output;
 pub mod merge_repository;
 pub mod own_repository;
 pub mod process;

@@ -9,7 +9,7 @@ mod without_files;
 
 use crate::child::{self, Terms};
 use crate::git::{self, AllowedPrograms, Changes, GitWriter, own_command};
-use crate::{Outcome, changes};
+use crate::{Outcome, git_output};
 use plimsoll_domain::git_names::{CommitId, RepoPath};
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_store::layout::{common_folder, git_folder_of};
@@ -457,6 +457,6 @@ pub fn is_partial(clone: &Path) -> bool {
 
 pub(crate) fn last_words(outcome: &Outcome) -> String {
     let errors = String::from_utf8_lossy(&outcome.stderr);
-    let words = if errors.trim().is_empty() { changes::last_words(outcome) } else { errors.into_owned() };
+    let words = if errors.trim().is_empty() { git_output::last_words(outcome) } else { errors.into_owned() };
     clip(&one_line(words.trim()), MAX_REASON)
 }

@@ -7,8 +7,9 @@
 //! read from the clone once, when a machine joins.
 
 use crate::child::{self, Terms};
+use crate::git_output;
 use crate::own_repository::{OwnRepository, OwnRepositoryError};
-use crate::{Outcome, changes, git};
+use crate::{Outcome, git};
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::text::{clip, one_line};
 use std::path::Path;
@@ -324,7 +325,7 @@ fn said(outcome: &Outcome) -> String {
         return format!("git took longer than {} s", DEADLINE.as_secs());
     }
     let errors = String::from_utf8_lossy(&outcome.stderr).into_owned();
-    let words = if errors.trim().is_empty() { changes::last_words(outcome) } else { errors };
+    let words = if errors.trim().is_empty() { git_output::last_words(outcome) } else { errors };
     // git names addresses, and a user's name and password may stand in one.
     let words: Vec<String> = words.split_whitespace().map(without_credentials).collect();
     clip(&one_line(&words.join(" ")), LONGEST_REASON)

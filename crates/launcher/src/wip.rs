@@ -9,8 +9,10 @@ mod shown;
 
 use crate::changes::{self, Change, FolderInTree};
 use crate::child::{self, Terms};
+use crate::git::question;
 use crate::git::{self, AllowedPrograms, GitWriter};
 use crate::git_error::GitError;
+use crate::git_output;
 use crate::time_limit::TimeLimit;
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::text;
@@ -115,7 +117,7 @@ fn attempt(
     let mut choice = Choice::default();
     let search_limit = TimeLimit::within(SEARCH_DEADLINE);
     let writer = GitWriter::new(folder, allowed);
-    let mut writer = writer.map_err(|outcome| GitError::Failed(changes::last_words(&outcome)))?;
+    let mut writer = writer.map_err(|outcome| GitError::Failed(git_output::last_words(&outcome)))?;
     let filtering = (allowed != AllowedPrograms::Nothing).then_some(&writer);
     for change in changes::since_head(folder, head.as_ref(), filtering, limit)? {
         if !is_ours(&change.name()) {
@@ -152,18 +154,18 @@ fn refuse_if_busy(folder: &Path, place: &FolderInTree, limit: TimeLimit) -> Resu
     let sign = SIGNS.iter().find(|(sign, _)| own_folder.join(sign).exists());
     // These two are files only in the older kind of repository: git itself knows.
     let is_there = |name: &str| {
-        changes::answer(folder, &["rev-parse", "--verify", "--quiet", name], None, limit).is_ok()
+        question::answer(folder, &["rev-parse", "--verify", "--quiet", name], None, limit).is_ok()
     };
     let reference = || REFERENCES.iter().find(|(name, _)| is_there(name));
     if let Some((_, what)) = sign.or_else(reference) {
         return Err(GitError::Busy(what));
     }
-    let unmerged = changes::answer(&place.root, &["ls-files", "--unmerged", "-z"], None, limit)?;
+    let unmerged = question::answer(&place.root, &["ls-files", "--unmerged", "-z"], None, limit)?;
     if unmerged.is_empty() { Ok(()) } else { Err(GitError::Conflicts) }
 }
 
 fn path_from(folder: &Path, question: &[&str], limit: TimeLimit) -> Result<PathBuf, GitError> {
-    let answer = changes::answer(folder, question, None, limit)?;
+    let answer = question::answer(folder, question, None, limit)?;
     Ok(folder.join(OsStr::from_bytes(answer.strip_suffix(b"\n").unwrap_or(&answer))))
 }
 
@@ -267,13 +269,13 @@ impl Commit<'_> {
         Err(if outcome.timed_out {
             GitError::CommitTookTooLong(deadline)
         } else {
-            GitError::Failed(changes::last_words(&outcome))
+            GitError::Failed(git_output::last_words(&outcome))
         })
     }
 
     fn change_index(&self, what: &[&str], paths: &[Vec<u8>]) -> Result<(), GitError> {
         let outcome = self.git(what, paths, CHOICE_DEADLINE);
-        if outcome.succeeded() { Ok(()) } else { Err(GitError::Failed(changes::last_words(&outcome))) }
+        if outcome.succeeded() { Ok(()) } else { Err(GitError::Failed(git_output::last_words(&outcome))) }
     }
 
     fn git(&self, arguments: &[&str], paths: &[Vec<u8>], deadline: Duration) -> crate::Outcome {

@@ -9,8 +9,9 @@ mod left;
 pub(crate) use left::clear_locks_of;
 pub use left::{clear_locks_since, take_over};
 
-use crate::changes;
+use crate::git::question;
 use crate::git::{self, AllowedPrograms};
+use crate::git_output;
 use crate::own_repository::is_partial;
 use crate::time_limit::TimeLimit;
 use plimsoll_domain::git_names::{BranchName, CommitId, RepoPath};
@@ -325,9 +326,9 @@ pub fn ignored_by(folder: &Path, patterns: &Path) -> Vec<String> {
         return Vec::new();
     }
     let limit = TimeLimit::within(CHECKOUT_DEADLINE);
-    let ignored = changes::answer(folder, &["check-ignore", "-z", "--stdin"], Some(named.stdout), limit);
+    let ignored = question::answer(folder, &["check-ignore", "-z", "--stdin"], Some(named.stdout), limit);
     let ignored = ignored.unwrap_or_default();
-    changes::names(&ignored).map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+    git_output::names(&ignored).map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
 fn run(folder: &Path, what: &'static str, arguments: &[&str]) -> Result<(), CommandFailure> {
@@ -355,7 +356,7 @@ fn run_allowing(
 pub(crate) fn said(outcome: &crate::Outcome) -> String {
     let both =
         format!("{}\n{}", String::from_utf8_lossy(&outcome.stdout), String::from_utf8_lossy(&outcome.stderr));
-    let words = if both.trim().is_empty() { changes::last_words(outcome) } else { both };
+    let words = if both.trim().is_empty() { git_output::last_words(outcome) } else { both };
     clip_start(words.trim(), LONGEST_REASON)
 }
 

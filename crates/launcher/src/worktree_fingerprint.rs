@@ -5,8 +5,10 @@
 
 mod coarse;
 
-use crate::changes::{self, Change, FolderInTree, names, quoted};
+use crate::changes::{self, Change, FolderInTree, quoted};
 use crate::git;
+use crate::git::question;
+use crate::git_output::names;
 use crate::time_limit::TimeLimit;
 use plimsoll_domain::digest::hex;
 use plimsoll_domain::git_names::CommitId;
@@ -105,11 +107,12 @@ impl Content<'_> {
     /// A project in an ignored folder of somebody's larger repository: git has nothing to say about it.
     fn is_ignored(&self, folder: &Path, place: &FolderInTree) -> bool {
         let question = ["check-ignore", "-q", "--", "."];
-        !place.prefix.is_empty() && changes::answer(folder, &question, None, self.limit).is_ok()
+        !place.prefix.is_empty() && question::answer(folder, &question, None, self.limit).is_ok()
     }
 
     fn add_commit(&mut self, folder: &Path, head: &CommitId) -> Option<()> {
-        let list = changes::answer(folder, &["ls-tree", "-r", "-z", head.as_str()], None, self.limit).ok()?;
+        let list =
+            question::answer(folder, &["ls-tree", "-r", "-z", head.as_str()], None, self.limit).ok()?;
         for entry in names(&list) {
             // `100644 blob <id>`, a tabulator, the path.
             let tabulator = entry.iter().position(|byte| *byte == b'\t')?;
@@ -169,7 +172,7 @@ impl Content<'_> {
             return Some(());
         }
         let paths = &mut self.files.keys().map(Vec::as_slice);
-        for (key, _) in changes::filters_of(folder, paths, self.limit).ok()? {
+        for (key, _) in question::filters_of(folder, paths, self.limit).ok()? {
             self.note_disk(&folder.join(OsStr::from_bytes(&key)), key)?;
         }
         Some(())
@@ -183,7 +186,7 @@ impl Content<'_> {
         let paths: Vec<u8> = unnamed.iter().flat_map(|file| quoted(&file.path_from_root)).collect();
         let hash = |how: &[&str]| {
             let question = [&["hash-object", "--stdin-paths"], how].concat();
-            changes::answer(&place.root, &question, Some(paths.clone()), self.limit)
+            question::answer(&place.root, &question, Some(paths.clone()), self.limit)
         };
         // A filter that is configured may not be installed.
         let ids = hash(&[]).or_else(|_| hash(&["--no-filters"])).ok()?;

@@ -2,8 +2,8 @@
 //! stored. It does so after a checkout within the same second. Where size and time are those that git has noted, nobody
 //! has written the file since.
 
+use super::question::{self, filters_of};
 use super::text;
-use crate::changes::{self, filters_of};
 use crate::time_limit::TimeLimit;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -33,7 +33,7 @@ fn find(folder: &Path, changed: &[String], limit: TimeLimit) -> Option<BTreeSet<
         under.iter().map(|(path, _)| format!(":(literal){}", String::from_utf8_lossy(path))).collect();
     let mut question = vec!["ls-files", "-z", "--debug", "--"];
     question.extend(names.iter().map(String::as_str));
-    let list = changes::answer(&root, &question, None, limit).ok()?;
+    let list = question::answer(&root, &question, None, limit).ok()?;
     Some(
         entries(&list)
             .filter(|(path, noted)| is_as(&root.join(OsStr::from_bytes(path)), *noted))

@@ -3,8 +3,8 @@
 //! tree answer with another one than a checkout takes.
 
 use super::{AllowedPrograms, GitWriter, asking_with};
-use crate::changes::{last_words, names};
 use crate::child::{self, Terms};
+use crate::git_output::{last_words, names};
 use crate::time_limit::TimeLimit;
 use crate::{MOST_OUTPUT, Outcome, run};
 use plimsoll_domain::git_names::{BranchName, CommitId, RepoPath};

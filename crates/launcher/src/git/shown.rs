@@ -1,8 +1,8 @@
 //! What has changed since a commit, as a reader wants to see it: bounded, and without files that the caller leaves out.
 
 use super::asking;
-use crate::changes::names;
 use crate::child::{self, Terms};
+use crate::git_output::names;
 use crate::time_limit::TimeLimit;
 use plimsoll_domain::git_names::CommitId;
 use std::path::Path;

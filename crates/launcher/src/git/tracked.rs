@@ -1,7 +1,7 @@
 //! What git has in its index.
 
 use super::git;
-use crate::changes::names;
+use crate::git_output::names;
 use plimsoll_domain::git_names::RepoPath;
 use std::path::Path;
 

@@ -7,7 +7,7 @@ use super::programs::{AllowedPrograms, Drivers, ProjectPlaces, settings_without}
 use crate::child::{self, Terms};
 use crate::search_path::{search_as_callers_shell, search_outside};
 use crate::time_limit::TimeLimit;
-use crate::{Outcome, changes};
+use crate::{Outcome, git_output};
 use plimsoll_store::layout::repository;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -221,6 +221,6 @@ pub(crate) fn write(
 
 /// The outcome of a git that was not started, because [`GitWriter`] could not be made.
 pub(crate) fn not_started(refusal: &Outcome) -> Outcome {
-    let trouble = format!("git is not started: {}", changes::last_words(refusal));
+    let trouble = format!("git is not started: {}", git_output::last_words(refusal));
     Outcome { trouble: Some(trouble), ..Outcome::default() }
 }

@@ -2,10 +2,13 @@
 //! clear because a filter was missing, failed, or was taken away from the file.
 
 use super::Choice;
-use crate::changes::{self, Filtered, Filters, FolderInTree, filters_of, quoted};
+use crate::changes::{self, Filters, FolderInTree, quoted};
 use crate::child::{self, Terms};
 use crate::git::GitWriter;
+use crate::git::question;
+use crate::git::question::{Filtered, filters_of};
 use crate::git_error::GitError;
+use crate::git_output;
 use crate::time_limit::TimeLimit;
 use plimsoll_domain::git_names::CommitId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,10 +107,10 @@ fn read_filters(
 fn cleaners(folder: &Path, limit: TimeLimit) -> Result<BTreeSet<Vec<u8>>, GitError> {
     let question = ["config", "--null", "--get-regexp", r"^filter\..*\.(clean|process)$"];
     // It fails where there is none.
-    let list = changes::answer(folder, &question, None, limit)
+    let list = question::answer(folder, &question, None, limit)
         .or_else(|why| if limit.is_over() { Err(why) } else { Ok(Vec::new()) })?;
     let mut commands: BTreeMap<Vec<u8>, bool> = BTreeMap::new();
-    for entry in changes::names(&list) {
+    for entry in git_output::names(&list) {
         let end = entry.iter().position(|byte| *byte == b'\n').unwrap_or(entry.len());
         // The last one counts.
         commands.insert(entry[..end].to_vec(), end + 1 < entry.len());

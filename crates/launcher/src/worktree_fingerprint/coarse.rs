@@ -1,7 +1,9 @@
 //! Where a look into every file would take too long: what git calls changed, by size and modification time.
 //! Outside git the same of every file.
 
-use crate::changes::{self, FolderInTree, names};
+use crate::changes::FolderInTree;
+use crate::git::question;
+use crate::git_output::names;
 use crate::time_limit::TimeLimit;
 use crate::worktree_fingerprint::{Content, DEADLINE, by_time, mode_on_disk};
 use std::collections::BTreeMap;
@@ -31,7 +33,7 @@ impl Content<'_> {
     fn add_status(&mut self, folder: &Path, place: &FolderInTree) -> Option<()> {
         let how = ["--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty"];
         let question = [&["status"], &how[..], &["--", "."]].concat();
-        for entry in names(&changes::answer(folder, &question, None, self.limit).ok()?) {
+        for entry in names(&question::answer(folder, &question, None, self.limit).ok()?) {
             // `--porcelain` names paths from the root, whatever folder it is asked in.
             let path = entry.get(3..)?.strip_prefix(place.prefix.as_slice())?;
             let on_disk = folder.join(OsStr::from_bytes(path));
@@ -47,7 +49,7 @@ impl Content<'_> {
     /// Git is not asked whether something has changed in them.
     fn add_submodules(&mut self, folder: &Path) -> Option<()> {
         let question = ["ls-files", "--stage", "-z", "--", "."];
-        for entry in names(&changes::answer(folder, &question, None, self.limit).ok()?) {
+        for entry in names(&question::answer(folder, &question, None, self.limit).ok()?) {
             if let Some(rest) = entry.strip_prefix(b"160000 ") {
                 let tabulator = rest.iter().position(|byte| *byte == b'\t')?;
                 let path = &rest[tabulator + 1..];
