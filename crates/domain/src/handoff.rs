@@ -12,6 +12,7 @@ pub use summary::HandoffSummary;
 use crate::ids::{RunId, SessionId};
 use crate::level::Level;
 use crate::resume;
+use crate::state::checkpoint::UNKNOWN;
 use crate::state::{BaseRelation, Cause, EarlierNotes, FileInProgress, ItemWork, VerifyRun, short_id};
 use crate::text::{clip, clip_middle, counted, one_line, one_line_of_code};
 use crate::time::Timestamp;
@@ -368,7 +369,7 @@ impl Handoff {
         ];
         let told: String = lines
             .into_iter()
-            .filter(|(_, words)| !words.is_empty() && words.as_str() != resume::UNKNOWN)
+            .filter(|(_, words)| !words.is_empty() && words.as_str() != UNKNOWN)
             .map(|(label, words)| format!("> {label}: {}\n", clip(&one_line(words), EARLIER_NOTE)))
             .collect();
         format!(
@@ -650,7 +651,7 @@ mod tests {
         let earlier_notes = EarlierNotes {
             iteration: 2,
             summary: "Naive input is UTC".into(),
-            progress: resume::UNKNOWN.into(),
+            progress: UNKNOWN.into(),
             next_step: "line 9\n## Forged".into(),
         };
         let handoff = Handoff { earlier_notes: Some(earlier_notes), ..full() };

@@ -2,6 +2,7 @@
 //! session before said is marked as unchecked, and what is unknown is left out.
 
 use crate::claims::{self, Source};
+use crate::state::checkpoint::UNKNOWN;
 use crate::state::{BaseRelation, Cause, Check, Checkpoint, CommitRef, FileInProgress, ItemWork, short_id};
 use crate::text::{clip, counted, one_line, one_line_of_code};
 
@@ -356,11 +357,6 @@ fn claim(words: &str) -> Option<String> {
     let words = one_line(words);
     (!words.is_empty() && words != UNKNOWN).then(|| clip(&words, CLAIM))
 }
-
-/// What a checkpoint holds where the session said nothing.
-pub const UNKNOWN: &str = "unknown";
-/// The progress on an item that nothing was changed for.
-pub const NOT_BEGUN: &str = "not begun";
 
 fn list(title: &str, lines: &[String]) -> String {
     if lines.is_empty() {

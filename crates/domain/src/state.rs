@@ -1,6 +1,6 @@
 //! The run's state: `ralph-state.json`. Other people's shell scripts read this shape with jq: keep it.
 
-mod checkpoint;
+pub mod checkpoint;
 mod document;
 mod groups;
 mod iteration;

@@ -12,7 +12,7 @@ use plimsoll_domain::handoff::{Handoff, HandoffSummary, Notes, RunFacts, VerifyF
 use plimsoll_domain::journal::{CheckpointWritten, JournalEntry, JournalEvent};
 use plimsoll_domain::level::Level;
 use plimsoll_domain::memory::render::summary;
-use plimsoll_domain::resume::{NOT_BEGUN, UNKNOWN};
+use plimsoll_domain::state::checkpoint::{NOT_BEGUN, UNKNOWN};
 use plimsoll_domain::state::{Cause, Checkpoint, EarlierNotes};
 use plimsoll_domain::text::clip;
 use plimsoll_domain::{Reading, RunState, SessionId, SessionRecord, Settings, Thresholds};

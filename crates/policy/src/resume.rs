@@ -1,6 +1,6 @@
 //! Is there something to resume?
 
-use plimsoll_domain::resume::NOT_BEGUN;
+use plimsoll_domain::state::checkpoint::NOT_BEGUN;
 use plimsoll_domain::state::{Cause, Checkpoint, ItemWork, item_in_hand};
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::verdict::Course;

@@ -8,8 +8,8 @@
 use crate::completion::needs_verify;
 use crate::evidence::{Evidence, VerifyOutcome};
 use plimsoll_domain::item_check::{self, ItemCheck};
-use plimsoll_domain::resume::UNKNOWN;
 use plimsoll_domain::size::{MeasuredItem, OpenItemCost};
+use plimsoll_domain::state::checkpoint::UNKNOWN;
 use plimsoll_domain::state::{Checkpoint, Outcomes, VerifyEach, VerifyRun};
 use plimsoll_domain::taken_back::{FailedCommand, TakenBack};
 use plimsoll_domain::{RunState, TodoList};

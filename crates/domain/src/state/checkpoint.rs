@@ -1,10 +1,14 @@
 //! The last checkpoint, as the state holds it.
 
 use crate::level::Level;
-use crate::resume::{NOT_BEGUN, UNKNOWN};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
+
+/// What a checkpoint holds where the session said nothing.
+pub const UNKNOWN: &str = "unknown";
+/// The progress on an item that nothing was changed for.
+pub const NOT_BEGUN: &str = "not begun";
 
 /// The last checkpoint.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -19,7 +19,7 @@ use crate::session_result::WORDS_KEPT;
 use plimsoll_domain::handoff::{Handoff, Notes};
 use plimsoll_domain::journal::{IterationClosed, JournalEntry, JournalEvent};
 use plimsoll_domain::promise;
-use plimsoll_domain::resume::NOT_BEGUN;
+use plimsoll_domain::state::checkpoint::NOT_BEGUN;
 use plimsoll_domain::state::Phase;
 use plimsoll_domain::text::{clip, clip_start, one_line};
 use plimsoll_domain::verdict::Ending;
