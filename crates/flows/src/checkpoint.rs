@@ -1,13 +1,13 @@
 //! The checkpoint: facts gathered without a lock (git takes time), the handoff written, the state committed
 //! under its lock.
 
+pub mod facts;
 pub(crate) mod handoff;
 pub(crate) mod work;
 
-use crate::context::facts;
-use crate::context::facts::Asked;
-use crate::run::linear_notes;
+use crate::linear::notes;
 use crate::run_context::RunContext;
+use facts::Asked;
 use plimsoll_domain::handoff::{Handoff, HandoffSummary, Notes, RunFacts, VerifyFact};
 use plimsoll_domain::journal::{CheckpointWritten, JournalEntry, JournalEvent};
 use plimsoll_domain::level::Level;
@@ -326,7 +326,7 @@ fn commit(request: &Request<'_>, handoff: &Handoff, file: &str, notes: &Notes) -
     let Some(run) = request.run else { return Ok(()) };
     if let Some(state) = commit_state(request, run, handoff, file, notes)? {
         let Request { project, settings, .. } = *request;
-        linear_notes::note_checkpoint(&RunContext { project, settings, run_id: &run.run_id }, &state);
+        notes::note_checkpoint(&RunContext { project, settings, run_id: &run.run_id }, &state);
     }
     Ok(())
 }

@@ -1,6 +1,5 @@
 //! Environment variables that give other hooks and scripts the context window's figures.
 
-pub mod facts;
 pub mod forecast;
 pub mod item_cost;
 pub mod measure;

@@ -5,3 +5,4 @@ pub mod command;
 pub mod delivery;
 pub mod failure;
 pub mod key;
+pub(crate) mod notes;

@@ -90,9 +90,6 @@ pub struct Joining {
     pub patience: Duration,
 }
 
-/// Names to an item's own run the repository in which results are merged: its reviews read there.
-pub(crate) const MERGE_REPOSITORY_VARIABLE: &str = "PLIMSOLL_MERGE_REPOSITORY";
-
 /// True in the run of one item: the run of the whole plan reports for it.
 pub fn is_item_run() -> bool {
     environment::variable(tree::WORKER_VARIABLE).is_some()

@@ -2,11 +2,12 @@
 //! the item will probably take; where it does not, the checkpoint comes before the item is begun. Without, trivial neighbours
 //! share a session. An item that gets another model has a session of its own.
 
+use crate::checkpoint::facts;
 use crate::checkpoint::{self, Request};
+use crate::context::item_cost;
 use crate::context::item_cost::MeasuredSession;
 use crate::context::measure;
 use crate::context::measure::Measurement;
-use crate::context::{facts, item_cost};
 use crate::hook_invocation::HookInvocation;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, Room};
 use plimsoll_domain::level::Level;

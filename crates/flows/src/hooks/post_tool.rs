@@ -1,7 +1,7 @@
 //! The monitor: after each batch of tools, how full is it, and what follows?
 
+use crate::checkpoint::facts;
 use crate::checkpoint::{self, Request};
-use crate::context::facts;
 use crate::context::measure;
 use crate::context::measure::Measurement;
 use crate::handoffs::continue_command;

@@ -1,7 +1,7 @@
 //! SessionStart: note the session, claim it for its run, and brief it.
 
+use crate::checkpoint::facts;
 use crate::checkpoint::recorded_handoff;
-use crate::context::facts;
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
 use crate::hooks::offer::offer;

@@ -1,6 +1,6 @@
 //! The gate at Stop: records evidence for the final verdict, and gives the session a provisional one.
 
-use crate::context::facts;
+use crate::checkpoint::facts;
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
 use crate::hooks::pack;

@@ -21,7 +21,7 @@ pub(crate) fn archive(project: &Project, state: &RunState) -> Result<(), StoreEr
     if state.lifecycle.status().is_final() {
         plimsoll_store::memory::forget_copy(project)?;
     }
-    crate::run::linear_notes::note_end(project, state);
+    crate::linear::notes::note_end(project, state);
     let document = serde_json::to_vec_pretty(state).unwrap_or_default();
     // Last: where it is, all is.
     disk::replace(&folder.join(STATE), &document, Durability::Lazy)

@@ -1,7 +1,7 @@
 //! Copies of what an agent's `git clean -fdx` removes and is needed: the plan for the next
 //! session, the journal and the progress file for the user in the morning. They are next to the state's copy.
 
-use crate::context::facts;
+use crate::checkpoint::facts;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::{RunState, TodoList};
 use plimsoll_store::{Durability, Project, StoreError, disk, journal as journal_file, state_file};

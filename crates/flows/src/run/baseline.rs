@@ -1,6 +1,6 @@
 //! Which commands pass before a session: what fails already is not held against it.
 
-use crate::context::facts;
+use crate::checkpoint::facts;
 use crate::run::finish::checks::pause;
 use crate::run::lifecycle::StartError;
 use crate::run::protect;

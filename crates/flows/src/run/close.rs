@@ -5,22 +5,23 @@
 //! The notes are three labelled lines of the session's last message, and we copy them into the handoff: the client
 //! refuses edits below `.claude/` in most permission modes.
 
+use crate::checkpoint::facts;
+use crate::checkpoint::facts::Asked;
 use crate::checkpoint::handoff;
 use crate::checkpoint::with_run;
-use crate::context::facts;
-use crate::context::facts::Asked;
 use crate::context::item_cost;
 use crate::context::item_cost::MeasuredSession;
 use crate::context::measure::{Measurement, Question, measure};
+use crate::linear::notes;
+use crate::run::backup;
 use crate::run::ended_session::EndedSession;
-use crate::run::{backup, linear_notes};
 use crate::run_context::RunContext;
 use crate::session_result::WORDS_KEPT;
 use plimsoll_domain::handoff::{Handoff, Notes};
 use plimsoll_domain::journal::{IterationClosed, JournalEntry, JournalEvent};
 use plimsoll_domain::promise;
-use plimsoll_domain::state::checkpoint::NOT_BEGUN;
 use plimsoll_domain::state::Phase;
+use plimsoll_domain::state::checkpoint::NOT_BEGUN;
 use plimsoll_domain::text::{clip, clip_start, one_line};
 use plimsoll_domain::verdict::Ending;
 use plimsoll_domain::{RunState, SessionId, SessionRecord};
@@ -122,7 +123,7 @@ fn tell_linear(context: &RunContext<'_>, iteration: u32) -> Result<(), StoreErro
     // Read again: the notes of the last message are in the state only since the write that closed the iteration.
     let state = context.load_state()?.filter(|state| state.iteration == iteration);
     if let Some(state) = state.filter(|state| state.context_checkpoint.iteration == iteration) {
-        linear_notes::note_checkpoint(context, &state);
+        notes::note_checkpoint(context, &state);
     }
     Ok(())
 }

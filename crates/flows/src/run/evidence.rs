@@ -1,6 +1,6 @@
 //! The evidence for the circuit breaker: whether a session changed anything, and with which error it ended.
 
-use crate::context::facts;
+use crate::checkpoint::facts;
 use crate::our_files;
 use crate::run::ended_session::EndedSession;
 use plimsoll_domain::git_names::CommitId;

@@ -2,9 +2,9 @@
 //! judge, start nothing, and write what the loop's own scripts would have written. Only these two commands come here;
 //! no hook of a session does.
 
+use crate::checkpoint::facts;
+use crate::checkpoint::facts::Asked;
 use crate::checkpoint::{self, Request};
-use crate::context::facts;
-use crate::context::facts::Asked;
 use crate::context::measure;
 use crate::context::measure::Measurement;
 use crate::hook_invocation::HookInvocation;

@@ -1,7 +1,7 @@
 //! Writing PROMPT.md: only `run`, `start`, `gate` and `prompt` do, never a hook.
 
+use crate::checkpoint::facts;
 use crate::checkpoint::work;
-use crate::context::facts;
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::item_notes::ItemNotes;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};

@@ -2,7 +2,7 @@
 //! a session can hide files from git, and replace the repository. HEAD and the run's branch are compared, too: they are what the user
 //! gets. The record lies beside the ledger, where no session writes.
 
-use crate::run::lifecycle::StartError;
+use crate::run::start_error::StartError;
 use crate::run::{branch, save_work};
 use crate::run_context::RunContext;
 use plimsoll_domain::RunState;

@@ -1,9 +1,9 @@
 //! Questions of sessions to the user: writing them into the plan, reading them off it, telling the user, and answering them.
 
 use super::{Progress, Runner};
-use crate::context::facts;
+use crate::checkpoint::facts;
+use crate::linear::notes::note_questions;
 use crate::run::archive::archive;
-use crate::run::linear_notes::note_questions;
 use crate::run::notify::notify_of_questions;
 use crate::run_context::RunContext;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, VerdictReached};

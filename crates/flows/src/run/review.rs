@@ -23,6 +23,11 @@ use plimsoll_store::{StoreError, clock};
 use std::path::Path;
 use std::time::Duration;
 
+/// Names to an item's own run the repository in which results are merged: its reviews read there.
+pub(crate) const MERGE_REPOSITORY_VARIABLE: &str = "PLIMSOLL_MERGE_REPOSITORY";
+/// How the names of folders begin in which reviews read, beside the worktrees.
+pub(crate) const EXPORTED: &str = "review-";
+
 /// What `plimsoll run` lends to a review.
 pub(super) struct Reviewer<'a> {
     pub(super) client: &'a Path,

@@ -1,7 +1,7 @@
 //! What a session leaves unfinished is kept: a handoff where it has none, and a commit of its work.
 
+use crate::checkpoint::facts;
 use crate::checkpoint::{self, Request};
-use crate::context::facts;
 use crate::our_files;
 use crate::run::ended_session::EndedSession;
 use crate::run::{branch, close};

@@ -3,7 +3,7 @@
 use super::{Progress, RunError, Runner};
 use crate::run::observer::Interrupt;
 use crate::run::stream_reader::StreamReader;
-use crate::run::{backup, lifecycle};
+use crate::run::{backup, orphans};
 use crate::session_result::{SessionResult, ends_interrupted};
 use plimsoll_domain::fatal::{Fatal, FatalKind};
 use plimsoll_domain::journal::JournalEvent;
@@ -146,7 +146,7 @@ impl Runner<'_> {
             self.context.note(state, JournalEvent::ClientEnded { reason: words })?;
         }
         client.end(reason.grace_period());
-        lifecycle::end_left_behind(state);
+        orphans::end_left_behind(state);
         follower.read_on();
         // Without the exit status: it reports our own signal (on 2.1.329 SIGINT ends `-p` with 0, SIGTERM with 143).
         let ended = follower.ended(Exit::default());

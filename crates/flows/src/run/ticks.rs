@@ -1,6 +1,6 @@
 //! Takes ticks back that do not hold: in the plan, in the state, and in what is told of the session.
 
-use crate::context::facts;
+use crate::checkpoint::facts;
 use crate::run::backup;
 use crate::run_context::RunContext;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, TicksTakenBack};

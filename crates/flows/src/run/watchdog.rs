@@ -4,8 +4,8 @@
 //! it up. A second Ctrl-C, SIGTERM and the deadline hold all the same, and whichever way a run is left, no client of its
 //! works on.
 
-use crate::run::lifecycle;
 use crate::run::observer::{Interrupt, Interrupts};
+use crate::run::orphans;
 use crate::run::supervise::GRACE_PERIOD;
 use chrono::{DateTime, Utc};
 use plimsoll_launcher::client::Client;
@@ -115,7 +115,7 @@ impl Shared {
         // As if adopted: the child's own handle belongs to the loop, which may be the one that is held up.
         Client::Adopted(client).end(grace_period);
         if let Some(settings) = &settings {
-            lifecycle::end_started_with(settings);
+            orphans::end_started_with(settings);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::hook_invocation::RUN_VARIABLE;
 use crate::run::labels;
-use crate::workers::MERGE_REPOSITORY_VARIABLE;
+use crate::run::review::MERGE_REPOSITORY_VARIABLE;
 use crate::workers::ground::ITEM_PLAN;
 use crate::workers::tree::WORKER_VARIABLE;
 use plimsoll_domain::exit_status::ExitStatus;

@@ -2,6 +2,7 @@
 //! state, outside every working tree.
 
 use crate::run::branch::allowed_programs;
+use crate::run::review::EXPORTED;
 use crate::run::sandbox::{CommandScope, run_command};
 use crate::workers::ground::{Ground, ITEM_PLAN};
 use plimsoll_domain::RunState;
@@ -29,9 +30,6 @@ const INCLUDE: &str = ".worktreeinclude";
 /// Settings that git does not follow, and the windows that were learned.
 const COPIED: [&str; 4] =
     [".claude/settings.local.json", ".mcp.json", ".claude/plimsoll.json", ".claude/plimsoll/windows.json"];
-
-/// How the names of folders begin in which reviews read, beside the worktrees.
-pub(crate) const EXPORTED: &str = "review-";
 
 /// Why a worktree could not be prepared.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! What the gate judges: an ended session with the evidence for and against what it says of its work.
 
-use crate::context::facts;
+use crate::checkpoint::facts;
 use crate::run::ended_session::EndedSession;
 use crate::run::evidence::started_above;
 use crate::run::ticks::take_back;

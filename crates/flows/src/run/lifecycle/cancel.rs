@@ -1,7 +1,7 @@
 //! Cancelling a run for good.
 
 use super::newest::newest_run_id;
-use super::orphans::{end_left_behind, orphan};
+use super::{end_left_behind, orphan};
 use crate::context::session_usage::complete_cost;
 use crate::run::archive::{archive, is_archived};
 use crate::run::ended_session::record_end;

@@ -1,6 +1,6 @@
 //! One reviewing session, from before its start to its end.
 
-use super::{EndCause, Ended, Reviewing};
+use super::{EXPORTED, EndCause, Ended, MERGE_REPOSITORY_VARIABLE, Reviewing};
 use crate::context::session_usage::complete_cost;
 use crate::hook_invocation::{REVIEW_VARIABLE, RUN_VARIABLE};
 use crate::our_files::is_ours;
@@ -10,8 +10,6 @@ use crate::run::check_can_confine;
 use crate::run::save_work::allowed_programs;
 use crate::run::stream_reader::StreamReader;
 use crate::session_result::SessionResult;
-use crate::workers::MERGE_REPOSITORY_VARIABLE;
-use crate::workers::tree::EXPORTED;
 use plimsoll_domain::git_names::{CommitId, InvalidCommitId};
 use plimsoll_domain::prompt::{ReviewRequest, review as prompt_of};
 use plimsoll_domain::review::{ReviewSession, named};

@@ -1,6 +1,6 @@
 //! What a parallel run reports: to its observer, to the journal, and to Linear.
 
-use crate::run::linear_notes::note_item;
+use crate::linear::notes::note_item;
 use crate::run::{Progress, RunObserver};
 use crate::workers::WorkersError;
 use crate::workers::context::ParallelRun;
