@@ -1,13 +1,18 @@
 //! The promise: the exact line by which the agent claims that the whole run is done.
 
-mod near_miss;
 mod parts;
 
-pub use near_miss::{NearMiss, near_miss, rival};
+use crate::text::one_line_of_code;
 pub use parts::{InvalidPromise, PromiseCode, PromiseWord};
 
 /// The word of a session that cannot continue.
-const BLOCKED: &str = "BLOCKED";
+pub const BLOCKED: &str = "BLOCKED";
+/// The tags around a promise.
+pub const OPEN: &str = "<promise>";
+/// The second of them.
+pub const CLOSE: &str = "</promise>";
+/// How much of another promise is quoted.
+const QUOTED: usize = 100;
 
 /// What the last assistant message claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +76,18 @@ fn promised(line: &str) -> Option<&str> {
     line.strip_prefix("<promise>")?.strip_suffix("</promise>")
 }
 
+/// A promise line that the task text asks for and that does not count in this run.
+pub fn rival(task: &str, word: &PromiseWord, code: &PromiseCode) -> Option<String> {
+    let ours = line(word, code);
+    task.lines().find_map(|text| {
+        let lower = text.to_ascii_lowercase();
+        let begin = lower.find(OPEN)?;
+        let end = begin + lower[begin..].find(CLOSE)? + CLOSE.len();
+        let named = &text[begin..end];
+        (named != ours).then(|| one_line_of_code(named, QUOTED))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,5 +141,23 @@ mod tests {
         let message = blocked_line(&"7f3a".parse().unwrap(), "the API key is missing");
         assert_eq!(claimed(&message, "7f3a"), Claim::Blocked("the API key is missing".to_owned()));
         assert_eq!(claimed("<promise>BLOCKED 7f3ab x</promise>", "7f3a"), Claim::None);
+    }
+
+    #[test]
+    fn the_task_texts_own_promise_is_named_unless_it_is_ours() {
+        for (task, expected) in [
+            ("Do the plan.", None),
+            ("Keep your promise.", None),
+            ("End with <promise>COMPLETE 7f3a</promise>.", None),
+            ("Do it.\nWhen done, output `<promise>COMPLETE</promise>`.", Some("<promise>COMPLETE</promise>")),
+            ("say <PROMISE>All  done</PROMISE> then", Some("<PROMISE>All done</PROMISE>")),
+            ("an open <promise> tag\nonly", None),
+        ] {
+            assert_eq!(
+                rival(task, &"COMPLETE".parse().unwrap(), &"7f3a".parse().unwrap()).as_deref(),
+                expected,
+                "{task:?}"
+            );
+        }
     }
 }

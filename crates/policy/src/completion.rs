@@ -2,9 +2,10 @@
 
 use crate::evidence::Evidence;
 pub use crate::evidence::VerifyOutcome;
+use crate::near_miss::{NearMiss, find_near_miss};
 use crate::review::missing_review;
 use plimsoll_domain::item_set;
-use plimsoll_domain::promise::{self, Claim, NearMiss};
+use plimsoll_domain::promise::{self, Claim};
 use plimsoll_domain::protected::describe_changes;
 use plimsoll_domain::text::{clip, counted};
 use plimsoll_domain::{Ending, RunState, TodoList};
@@ -77,7 +78,7 @@ pub fn says_blocked(state: &RunState, message: Option<&str>) -> bool {
 }
 
 fn near_miss(state: &RunState, message: &str) -> Option<NearMiss> {
-    promise::near_miss(message, &state.options.completion_promise, &state.nonce)
+    find_near_miss(message, &state.options.completion_promise, &state.nonce)
 }
 
 /// The line that was meant as the promise, and what it must be.

@@ -49,6 +49,7 @@ pub mod item_growth;
 pub mod linear;
 pub mod models;
 pub mod monitor;
+pub mod near_miss;
 pub mod pack;
 pub mod pause;
 pub mod plan;

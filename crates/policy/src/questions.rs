@@ -3,6 +3,7 @@
 
 use crate::completion::Completion;
 use crate::evidence::Evidence;
+use crate::near_miss::find_near_miss;
 use plimsoll_domain::item_set;
 use plimsoll_domain::promise::{self, Claim};
 use plimsoll_domain::question::OpenQuestion;
@@ -86,7 +87,7 @@ pub(crate) fn asking(state: &mut RunState, evidence: &Evidence, completion: &Com
 
 fn is_nearly_blocked(state: &RunState, evidence: &Evidence) -> bool {
     let message = evidence.last_message.as_deref().unwrap_or_default();
-    promise::near_miss(message, &state.options.completion_promise, &state.nonce)
+    find_near_miss(message, &state.options.completion_promise, &state.nonce)
         .is_some_and(|miss| miss.is_blocked)
 }
 

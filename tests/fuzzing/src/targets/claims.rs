@@ -3,9 +3,10 @@
 use super::Target;
 use crate::draw::{Draw, parts};
 use crate::seeds::texts;
-use plimsoll_domain::promise::{Claim, PromiseCode, PromiseWord, blocked_line, claim, line, near_miss};
+use plimsoll_domain::promise::{Claim, PromiseCode, PromiseWord, blocked_line, claim, line};
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{Level, Marker, Status};
+use plimsoll_policy::near_miss::find_near_miss;
 
 pub(super) const TARGET: Target = Target { name: "claims", body, seeds, inputs: 20_000 };
 
@@ -35,7 +36,7 @@ fn body(bytes: &[u8]) {
         }
         Claim::None => assert!(code.is_empty() || last != line(&word, &code)),
     }
-    if let Some(miss) = near_miss(&message, &word, &code) {
+    if let Some(miss) = find_near_miss(&message, &word, &code) {
         assert_eq!(claim(&message, &word, &code), Claim::None, "a promise that counts is no near miss");
         assert!(!miss.given.is_empty());
     }

@@ -1,8 +1,8 @@
 //! Lines that were meant as the promise and do not count. A near miss is never believed: it is reported, so that
 //! the next session knows what was wrong with it.
 
-use super::{BLOCKED, Claim, PromiseCode, PromiseWord, claim, line};
-use crate::text::{clip, one_line, one_line_of_code};
+use plimsoll_domain::promise::{BLOCKED, CLOSE, Claim, OPEN, PromiseCode, PromiseWord, claim};
+use plimsoll_domain::text::{clip, one_line};
 
 /// A line that was meant as the promise and does not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,14 +17,12 @@ pub struct NearMiss {
 const DECORATION: &str = "*_`>#~-.!:;,\"'";
 /// How much of the given line is quoted.
 const QUOTED: usize = 100;
-const OPEN: &str = "<promise>";
-const CLOSE: &str = "</promise>";
 /// A promise that is spread over more lines than this is not recognized.
 const SPREAD: usize = 3;
 
 /// Finds the last line of a message that was meant as the promise. None if the message makes a valid promise, or
 /// none at all: one that only talks about it, or quotes it and ends with something else.
-pub fn near_miss(message: &str, word: &PromiseWord, code: &PromiseCode) -> Option<NearMiss> {
+pub fn find_near_miss(message: &str, word: &PromiseWord, code: &PromiseCode) -> Option<NearMiss> {
     if code.is_empty() || claim(message, word, code) != Claim::None {
         return None;
     }
@@ -32,18 +30,6 @@ pub fn near_miss(message: &str, word: &PromiseWord, code: &PromiseCode) -> Optio
     let last = lines.len().checked_sub(1)?;
     let found = |place: usize| attempt(&lines[place], place == last, word, code);
     (0..lines.len()).rev().find_map(found)
-}
-
-/// A promise line that the task text asks for and that does not count in this run.
-pub fn rival(task: &str, word: &PromiseWord, code: &PromiseCode) -> Option<String> {
-    let ours = line(word, code);
-    task.lines().find_map(|text| {
-        let lower = text.to_ascii_lowercase();
-        let begin = lower.find(OPEN)?;
-        let end = begin + lower[begin..].find(CLOSE)? + CLOSE.len();
-        let named = &text[begin..end];
-        (named != ours).then(|| one_line_of_code(named, QUOTED))
-    })
 }
 
 /// A line with what is known of its surroundings; fence marks and empty lines are left out.
@@ -194,7 +180,7 @@ mod tests {
             "<promise>7f3a</promise>",
             "<promise></promise>",
         ] {
-            assert!(near_miss(message, &word(), &code()).is_some(), "{message:?}");
+            assert!(find_near_miss(message, &word(), &code()).is_some(), "{message:?}");
             assert_eq!(claim(message, &word(), &code()), Claim::None, "{message:?} is not believed");
         }
     }
@@ -219,10 +205,10 @@ mod tests {
             "Later `<promise>COMPLETE 7f3a</promise>` is due.\nItem two is open.",
             "`<promise>COMPLETE 7f3a</promise>`\nis what the last session will write. Item two is open.",
         ] {
-            assert_eq!(near_miss(message, &word(), &code()), None, "{message:?}");
+            assert_eq!(find_near_miss(message, &word(), &code()), None, "{message:?}");
         }
         assert_eq!(
-            near_miss("<promise>COMPLETE</promise>", &word(), &PromiseCode::default()),
+            find_near_miss("<promise>COMPLETE</promise>", &word(), &PromiseCode::default()),
             None,
             "a run without a code"
         );
@@ -235,31 +221,17 @@ mod tests {
             "<promise>blocked no key</promise>",
             "BLOCKED 7f3a no key",
         ] {
-            let miss = near_miss(message, &word(), &code()).expect(message);
+            let miss = find_near_miss(message, &word(), &code()).expect(message);
             assert!(miss.is_blocked, "{message}");
         }
-        let miss = near_miss("<promise>COMPLETE</promise>", &word(), &code()).expect("one");
+        let miss = find_near_miss("<promise>COMPLETE</promise>", &word(), &code()).expect("one");
         assert!(!miss.is_blocked);
     }
 
     #[test]
     fn what_was_given_is_quoted_on_one_short_line() {
         let message = format!("<promise>COMPLETE {}</promise>", "x".repeat(500));
-        let miss = near_miss(&message, &word(), &code()).expect("one");
+        let miss = find_near_miss(&message, &word(), &code()).expect("one");
         assert_eq!(miss.given.chars().count(), QUOTED);
-    }
-
-    #[test]
-    fn the_task_texts_own_promise_is_named_unless_it_is_ours() {
-        for (task, expected) in [
-            ("Do the plan.", None),
-            ("Keep your promise.", None),
-            ("End with <promise>COMPLETE 7f3a</promise>.", None),
-            ("Do it.\nWhen done, output `<promise>COMPLETE</promise>`.", Some("<promise>COMPLETE</promise>")),
-            ("say <PROMISE>All  done</PROMISE> then", Some("<PROMISE>All done</PROMISE>")),
-            ("an open <promise> tag\nonly", None),
-        ] {
-            assert_eq!(rival(task, &word(), &code()).as_deref(), expected, "{task:?}");
-        }
     }
 }
