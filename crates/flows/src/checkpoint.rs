@@ -62,7 +62,9 @@ const TURNS_TIMEOUT: Duration = Duration::from_millis(50);
 /// Writes handoff and state; answers with the handoff's path relative to the project.
 pub fn write(request: &Request<'_>) -> Result<String, StoreError> {
     let record = sessions::load(request.project, request.session_id);
-    write_facts(request, &record, gather_facts(request, &record))
+    // Before git is asked, which may take long.
+    make_turns_durable(request);
+    write_gathered(request, &record, gather_facts(request, &record))
 }
 
 /// Writes handoff and state like [`write`], for a caller that has gathered the facts.
@@ -71,10 +73,22 @@ pub(crate) fn write_facts(
     record: &SessionRecord,
     facts: Handoff,
 ) -> Result<String, StoreError> {
+    make_turns_durable(request);
+    write_gathered(request, record, facts)
+}
+
+/// The turns that the checkpoint is about. If they cannot be, the transcript has them, and the handoff is what matters.
+fn make_turns_durable(request: &Request<'_>) {
     if let Some(log) = TurnLog::of(request.project, request.session_id) {
-        // The turns that the checkpoint is about. If they cannot be, the transcript has them, and the handoff is what matters.
         let _ = log.make_durable(TURNS_TIMEOUT);
     }
+}
+
+fn write_gathered(
+    request: &Request<'_>,
+    record: &SessionRecord,
+    facts: Handoff,
+) -> Result<String, StoreError> {
     let handoff = complete(request, facts);
     // The handoff first: the state names it, and must not name a file that a kill has left out.
     let (file, text) = write_handoff(request, record, &handoff)?;

@@ -34,9 +34,10 @@ pub(super) fn close(
     context: &RunContext<'_>,
     session: EndedSession,
 ) -> Result<Option<EndedSession>, StoreError> {
-    let EndedSession { iteration, state, record, measurement, .. } = &session;
+    let EndedSession { iteration, state, measurement, .. } = &session;
     if state.iteration == *iteration && !is_closed(context, state) {
-        close_open(context, state, record.clone(), measurement)?;
+        // A hook that outlives its client writes the record, too: it may have kept the last words since.
+        close_open(context, state, context.session_record(state), measurement)?;
     }
     // Hooks and commands have written it meanwhile, too: `plimsoll stop` ends a run at any time.
     Ok(context.load_state()?.map(|state| EndedSession { state, ..session }))
@@ -166,12 +167,8 @@ fn note_override(
 }
 
 /// Brings the handoff up to date once more: a commit has come after its session. Returns the state with what it says.
-pub(super) fn renew_handoff(
-    context: &RunContext<'_>,
-    state: RunState,
-    record: &SessionRecord,
-) -> Result<RunState, StoreError> {
-    let mut record = record.clone();
+pub(super) fn renew_handoff(context: &RunContext<'_>, state: RunState) -> Result<RunState, StoreError> {
+    let mut record = context.session_record(&state);
     take_last_words(&mut record);
     let Some(renewed) = refresh_handoff(context, &state, &record)? else { return Ok(state) };
     let noted = context.update_lazily(|state| {

@@ -28,7 +28,8 @@ pub(super) fn save(
     let EndedSession { state, record, fingerprint, .. } = &session;
     // A run that the user has stopped, and a session that could not begin, leave the files as they are.
     if state.lifecycle.is_over() {
-        return Ok(Some(session));
+        // SessionEnd may have closed the iteration since.
+        return Ok(context.load_state()?.map(|state| EndedSession { state, ..session }));
     }
     set_repository_free(context, state)?;
     let before = state.iteration_record.footing.as_ref();
@@ -45,7 +46,7 @@ pub(super) fn save(
     let Some(state) = context.load_state()? else { return Ok(None) };
     let state = match commit(context, &state)? {
         // SessionEnd may have closed the iteration already: the handoff must name the new HEAD.
-        Some(committed) => close::renew_handoff(context, committed, record)?,
+        Some(committed) => close::renew_handoff(context, committed)?,
         None => state,
     };
     Ok(Some(EndedSession { state, ..session }))

@@ -51,7 +51,9 @@ pub(super) fn gather_evidence(
     let is_over = session.state.lifecycle.is_over();
     let todo = match is_over {
         true => facts::todo(context.project, &session.state),
-        false => backup::mend_todo(context.project, &session.state)?,
+        // A plan that could only be written again without its items is missing.
+        false => backup::mend_todo(context.project, &session.state)?
+            .filter(|todo| !facts::is_emptied(todo, &session.state)),
     };
     let at_stop = session.record.end.stop.as_ref().map(|stop| stop.last_words.clone());
     let last_message = match &session.ending {
