@@ -398,30 +398,35 @@ fn branches(tree: &str) -> Vec<String> {
     pieces.flat_map(branches).map(|branch| format!("{stem}{branch}")).collect()
 }
 
-/// The files of a crate that import each other in a circle, a file and those below it apart: they are one idea. Each file
-/// by its module path, with its text.
+/// The modules of a crate that import each other in a circle. A module is one with all that is below it, so that a circle is
+/// found which passes from a file to its child or back; the children of each module are compared with each other. Each file by
+/// its module path, with its text.
 fn circles(files: &BTreeMap<Vec<String>, String>) -> BTreeSet<String> {
-    let is_one_idea = |one: &[String], other: &[String]| one.starts_with(other) || other.starts_with(one);
     let file_of = |path: Vec<String>| {
         (0..=path.len()).rev().map(|end| path[..end].to_vec()).find(|module| files.contains_key(module))
     };
-    let imported = |module: &Vec<String>| -> BTreeSet<Vec<String>> {
-        let all = imports(module, &files[module]).into_iter().filter_map(file_of);
-        all.filter(|other| !is_one_idea(module, other)).collect()
-    };
-    let edges: BTreeMap<&Vec<String>, BTreeSet<Vec<String>>> =
-        files.keys().map(|module| (module, imported(module))).collect();
+    // Two modules meet where their paths part: there the one's side imports the other's.
+    let mut edges: BTreeMap<Vec<String>, BTreeSet<Vec<String>>> = BTreeMap::new();
+    for (module, text) in files {
+        for other in imports(module, text).into_iter().filter_map(file_of) {
+            let common = module.iter().zip(&other).take_while(|(one, other)| one == other).count();
+            if common < module.len() && common < other.len() {
+                let from = module[..=common].to_vec();
+                edges.entry(from).or_default().insert(other[..=common].to_vec());
+            }
+        }
+    }
     let reaches_itself = |from: &&Vec<String>| {
         let mut seen: BTreeSet<&Vec<String>> = BTreeSet::new();
         let mut ahead: Vec<&Vec<String>> = edges[*from].iter().collect();
         while let Some(next) = ahead.pop() {
             if seen.insert(next) {
-                ahead.extend(&edges[next]);
+                ahead.extend(edges.get(next).into_iter().flatten());
             }
         }
         seen.contains(from)
     };
-    files.keys().filter(reaches_itself).map(|module| module.join("::")).collect()
+    edges.keys().filter(reaches_itself).map(|module| module.join("::")).collect()
 }
 
 /// The path of a module by its file.
@@ -445,6 +450,22 @@ fn no_two_ideas_of_a_crate_import_each_other() {
         ("c", "pub struct C;\n#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}\n"),
     ]);
     assert_eq!(circles(&planted), ["a", "b"].map(str::to_owned).into());
+    // No file of these reaches itself: the circle passes from `b` to what is below it.
+    let planted = files(&[
+        ("", "mod a;\nmod b;\n"),
+        ("a", "use crate::b::B;\n"),
+        ("b", "mod inner;\n\npub struct B;\n"),
+        ("b::inner", "use crate::a::A;\n"),
+    ]);
+    assert_eq!(circles(&planted), ["a", "b"].map(str::to_owned).into());
+    // Nor of these, whose circle is among the children of a module.
+    let planted = files(&[
+        ("a", "mod one;\nmod two;\n"),
+        ("a::one", "mod deep;\n"),
+        ("a::one::deep", "use super::super::two::Two;\n"),
+        ("a::two", "use super::one::One;\n"),
+    ]);
+    assert_eq!(circles(&planted), ["a::one", "a::two"].map(str::to_owned).into());
 
     let crates = workspace_root().join("crates");
     let mut found = BTreeSet::new();
