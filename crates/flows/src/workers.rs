@@ -43,12 +43,12 @@ use connection::BoardConnection;
 use context::ParallelRun;
 use ground::ITEM_PLAN;
 use new_record::{new_record, record_of_member};
+use plimsoll_domain::RunState;
 use plimsoll_domain::git_names::CommitId;
-use plimsoll_domain::{RunState, Settings};
 use plimsoll_launcher::own_repository::OwnRepository;
 use plimsoll_launcher::worktree::PlanFiles;
 use plimsoll_launcher::{git, process, worktree};
-use plimsoll_store::{Durability, Project, StoreError, disk, environment, layout, ledger, lock, state_file};
+use plimsoll_store::{Durability, Project, StoreError, disk, environment, layout, ledger, lock};
 use repository_copy::announce_copy;
 use scheduler::Scheduler;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -97,8 +97,7 @@ pub fn is_item_run() -> bool {
 
 /// Runs a parallel run to its end (or its pause); answers with the exit code. `reopen` opens again what was set aside.
 pub fn run(
-    project: &Project,
-    settings: &Settings,
+    context: RunContext<'_>,
     options: &Options,
     ready: Preflight,
     run: &RunState,
@@ -107,8 +106,9 @@ pub fn run(
 ) -> Result<u8, WorkersError> {
     // Its lock is held as long as this process works.
     let _ready = ready;
+    let project = context.project;
     let (table, trees) = open(project, run, watcher)?;
-    let run = state_file::load(project, Some(&run.run_id))?.unwrap_or_else(|| run.clone());
+    let run = context.load_state()?.unwrap_or_else(|| run.clone());
     if reopen {
         table.change(|workers| shown_plan::reopen_all(&mut workers.board))?;
     }
@@ -116,7 +116,6 @@ pub fn run(
     if table.now().waits_for_next_day && day::is_spent(project, &run).is_none() {
         table.change(|workers| (workers.board.paused_until, workers.waits_for_next_day) = (0, false))?;
     }
-    let context = RunContext { project, settings, run_id: &run.run_id };
     let board = LocalBoard::new(table, project, trees.ground.repository.clone());
     let target = LocalTarget::new(board.table(), project, &run, &trees);
     let work = ParallelRun { context, options, state: &run, board: &board, target: &target, trees: &trees };
@@ -140,8 +139,7 @@ pub fn fetched_folder(project: &Project, fleet: &str) -> Option<std::path::PathB
 
 /// Works on the plan of a fleet until nothing of it is left for this machine; answers with the exit code.
 pub fn join(
-    project: &Project,
-    settings: &Settings,
+    context: RunContext<'_>,
     options: &Options,
     ready: Preflight,
     run: &RunState,
@@ -151,15 +149,15 @@ pub fn join(
     // Its lock is held as long as this process works.
     let _ready = ready;
     let Joining { plan, board, heartbeat, target: remote, patience } = joining;
+    let project = context.project;
     let ground = ground::look(project)?;
-    let table = Table::open(project, &run.run_id, || Ok(record_of_member(&plan, &ground)))?;
+    let table = Table::open(project, context.run_id, || Ok(record_of_member(&plan, &ground)))?;
     let board = FleetBoard::new(table, board, heartbeat, remote.clone(), patience);
     let (interrupts, ends) = (watcher.interrupts().clone(), AtomicBool::new(false));
     let is_interrupted = || interrupts.has_asked(Interrupt::Once);
     retry::retry(retry::BEGINNING, &is_interrupted, BoardError::is_away, || board.look())?;
     let trees = settle_in(project, run, board.table(), ground, remote.own().clone(), true)?;
-    let run = state_file::load(project, Some(&run.run_id))?.unwrap_or_else(|| run.clone());
-    let context = RunContext { project, settings, run_id: &run.run_id };
+    let run = context.load_state()?.unwrap_or_else(|| run.clone());
     let target = FleetTarget::new(&remote, board.table(), &trees);
     let work = ParallelRun { context, options, state: &run, board: &board, target: &target, trees: &trees };
     let give_up = || interrupts.has_asked(Interrupt::Again) || ends.load(Ordering::Relaxed);

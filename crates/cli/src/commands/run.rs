@@ -247,12 +247,12 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, Ru
     options.has_spans = telemetry.has_spans;
     let watcher = exporting(telemetry, watcher);
     let mut watcher = reporting(project, &settings, state.run_id.clone(), watcher);
+    let context = RunContext { project, settings: &settings, run_id: &state.run_id };
     let ended = if state.options.workers.is_some() {
         let reopen = arguments.reset_breaker;
-        workers::run(project, &settings, &options, ready, &state, reopen, watcher.as_mut())
+        workers::run(context, &options, ready, &state, reopen, watcher.as_mut())
             .map_err(RunCommandError::from)
     } else {
-        let context = RunContext { project, settings: &settings, run_id: &state.run_id };
         run_flow(context, &options, ready, &state, watcher.as_mut()).map_err(RunCommandError::from)
     };
     // Gives the bar back before anything else is printed.

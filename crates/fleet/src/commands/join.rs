@@ -18,6 +18,7 @@ use plimsoll_flows::run::lifecycle::{self, Changes, NewRun, Resumed, StartError}
 use plimsoll_flows::run::protect;
 use plimsoll_flows::run::sandbox::{self, SandboxError};
 use plimsoll_flows::run::{Options, Preflight, RunError, prepare};
+use plimsoll_flows::run_context::RunContext;
 use plimsoll_flows::workers::RemoteTarget;
 use plimsoll_flows::workers::repository_copy::announce_copy;
 use plimsoll_flows::workers::{self, FleetPlan, Joining, SHOWN_PLAN, WorkersError, ground};
@@ -236,10 +237,11 @@ fn take_part(machine: MachineRun<'_>) -> Result<EndedPart<'_>, JoinError> {
         patience: Duration::from_secs(arguments.database_patience),
     };
     let settings = config::load_of_run(&project, &run.run_id);
+    let context = RunContext { project: &project, settings: &settings, run_id: &run.run_id };
     let style = if arguments.json { Style::Json } else { Style::fitting() };
     let again = format!("plimsoll fleet join {}", one_line(&arguments.name));
     let mut watcher = watcher(style, &again).map_err(JoinError::Signals)?;
-    let ended = workers::join(&project, &settings, &options, ready, &run, joining, watcher.as_mut());
+    let ended = workers::join(context, &options, ready, &run, joining, watcher.as_mut());
     // Gives the bar back before anything else is printed.
     drop(watcher);
     Ok(EndedPart { arguments, plan, project, style, code: ended? })

@@ -105,7 +105,7 @@ pub(super) trait Board: Sync {
     /// Makes this machine the merger. Returns the merger's epoch; none if somebody else is the merger.
     fn become_merger(&self, give_up: &dyn Fn() -> bool) -> Result<Option<u64>, MergeError>;
 
-    /// Counts as merged what is in the target. `landed` are items in it of whose landing the board may not know.
+    /// Counts as merged what is in the target. `landed` are open items in it of whose landing the board may not know.
     fn settle(
         &self,
         is_in_target: &dyn Fn(&str) -> bool,

@@ -22,8 +22,8 @@ use plimsoll_domain::{TodoList, plan_edit};
 use plimsoll_launcher::merge_repository::MergeRepository;
 use plimsoll_launcher::worktree::{Rebased, WorktreeError};
 use plimsoll_policy::completion::VerifyOutcome;
-use plimsoll_policy::workers::note_writes;
 use plimsoll_policy::workers::queue::{self, Bench};
+use plimsoll_policy::workers::{Claim, note_writes};
 use plimsoll_store::{Durability, Project, clock, disk, receipts, records};
 use refusal::Refusal;
 use std::sync::mpsc::Sender;
@@ -85,10 +85,14 @@ impl<'a> Merger<'a> {
         // Git is asked before the record is written: nobody else moves a stage on.
         let is_in =
             |commit: &str| CommitId::parse(commit).is_ok_and(|commit| repository.contains(tip, &commit));
+        let now = self.run.record();
+        let is_open = |item: usize| now.board.items.get(item).is_some_and(|row| row.stage != Stage::Merged);
         let mut landed = self.run.target.landings();
+        // Git is asked about what is open alone: a long plan has landed often.
+        landed.retain(|(item, _)| is_open(*item));
         if !landed.is_empty() {
             // What was there when the run began is none of its work.
-            let began_at = CommitId::parse(&self.run.record().began_at)?;
+            let began_at = CommitId::parse(&now.began_at)?;
             landed.retain(|(_, commit)| {
                 repository.contains(tip, commit) && !repository.contains(&began_at, commit)
             });
@@ -174,7 +178,7 @@ impl<'a> Merger<'a> {
             Ok(Rebased::Conflict { files, words }) => {
                 // The next session is led to the work without the changes of the plan, if its repository can have that.
                 let work = work.ok().filter(|work| self.run.target.publish_work(work)).unwrap_or(commit);
-                let name = self.run.target.work_name(item, &work);
+                let name = self.run.target.work_name(&now, item, &work);
                 let back = Refusal::conflict(repository, &name, [&work, &beyond, &self.end], &files, &words);
                 self.send_back(&now, item, &back, None)?;
                 return Ok(false);
@@ -293,7 +297,8 @@ impl<'a> Merger<'a> {
         start: Option<(CommitId, CommitId)>,
     ) -> Result<(), MergeError> {
         let (start, beyond) = start.unzip();
-        let start = self.run.target.keep_returned_work(item, &refusal.work, start, self.give_up)?;
+        let attempt = Claim { item, epoch: now.board.items[item].epoch };
+        let start = self.run.target.keep_returned_work(attempt, &refusal.work, start, self.give_up)?;
         let beyond = beyond.filter(|_| start.is_some());
         let refused = Refused {
             merger: self.epoch,

@@ -158,7 +158,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         self.usage.read(self.run, &self.slots);
         self.run.board.keep_leases(self.held(), self.merging.is_running(), &|| self.worker_news());
         // Another machine may have merged what was done here.
-        self.cleanup.remove_merged(self.run, &mut self.reporter)?;
+        self.remove_merged()?;
         let gone = || StartError::NoRun(self.run.context.project.root().display().to_string());
         let state = self.run.context.load_state()?.ok_or_else(gone)?;
         if state.lifecycle.status() == Status::Cancelled {
@@ -171,6 +171,12 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         let reached = usage::limit_reached(self.run, state);
         self.closing = self.closing.take().or(reached);
         Ok(())
+    }
+
+    /// Takes away the worktrees of what is merged and has no worker.
+    fn remove_merged(&mut self) -> Result<(), WorkersError> {
+        let in_work: Vec<usize> = self.held().iter().map(|claim| claim.item).collect();
+        Ok(self.cleanup.remove_merged(self.run, &in_work, &mut self.reporter)?)
     }
 
     /// The claims of all workers.
@@ -231,7 +237,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
                 let closing = Closing::Pause(PauseKind::Fault, format!("nothing can be merged: {why}"));
                 self.closing.get_or_insert(closing);
             }
-            self.cleanup.remove_merged(self.run, &mut self.reporter)?;
+            self.remove_merged()?;
             self.run.show()?;
         }
         if !self.merging.is_running() && self.can_merge() && self.run.board.try_begin_merging() {
@@ -283,7 +289,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             (Outlook::Free | Outlook::Busy, None) => return Ok(None),
             (Outlook::Stuck | Outlook::Done, None) => finish::closing_of_stuck(&now),
         };
-        self.cleanup.remove_merged(self.run, &mut self.reporter)?;
+        self.remove_merged()?;
         finish(self.run, &mut self.reporter, &self.stop, closing).map(Some)
     }
 

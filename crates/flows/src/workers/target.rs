@@ -14,7 +14,10 @@ use crate::workers::error::MergeError;
 use crate::workers::tree::{TreeError, Wanted};
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::item_brief::ReturnedWork;
+use plimsoll_domain::workers::Workers;
 use plimsoll_launcher::own_repository::OwnRepositoryError;
+use plimsoll_launcher::remote_repository::RemoteError;
+use plimsoll_policy::workers::Claim;
 use plimsoll_store::StoreError;
 
 /// The branch in which the work of a parallel run comes together. Commits are those of the repository in which results are merged.
@@ -46,14 +49,17 @@ pub(super) trait Target: Sync {
     /// Completes what an item's worktree is made of with what earlier sessions have left, perhaps on another machine.
     fn fetch_earlier_work(&self, wanted: Wanted, give_up: &dyn Fn() -> bool) -> Result<Wanted, TreeError>;
 
+    /// Notes that it could not be reached.
+    fn note_away(&self, why: &RemoteError);
+
     /// Returns why the last work on an item was sent back, as far as that is known here.
     fn returned_work(&self, item: usize) -> Option<ReturnedWork>;
 
-    /// Keeps why work is sent back, for the next session of its item, and the commit at which that begins. Returns the commit if
+    /// Keeps why the work of an attempt is sent back, for the next session of its item, and the commit at which that begins. Returns the commit if
     /// the session can begin there.
     fn keep_returned_work(
         &self,
-        item: usize,
+        attempt: Claim,
         work: &ReturnedWork,
         start: Option<CommitId>,
         give_up: &dyn Fn() -> bool,
@@ -63,7 +69,7 @@ pub(super) trait Target: Sync {
     fn publish_work(&self, commit: &CommitId) -> bool;
 
     /// Returns the name by which the next session of an item finds its offered work, which ends at this commit.
-    fn work_name(&self, item: usize, end: &CommitId) -> String;
+    fn work_name(&self, now: &Workers, item: usize, end: &CommitId) -> String;
 
     /// Carries what sessions wrote into their copies of the plan to where it is kept.
     fn carry_notes(&self, item: usize) -> Result<(), StoreError>;

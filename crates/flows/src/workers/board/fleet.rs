@@ -270,20 +270,21 @@ impl FleetBoard {
     }
 
     /// Keeps what has become of an item until the board has heard it. `done` is the end of what was done of it.
-    fn record_result(
+    fn record_result<T>(
         &self,
         claim: Claim,
         done: Option<String>,
         outcome: ItemOutcome,
-        change: impl FnOnce(&mut Workers),
-    ) -> Result<(), StoreError> {
+        change: impl FnOnce(&mut Workers) -> T,
+    ) -> Result<T, StoreError> {
         self.table.change(|workers| {
             workers.works[claim.item].pid = None;
             if let Some(done) = done {
                 workers.works[claim.item].start = done;
             }
-            change(workers);
+            let answer = change(workers);
             workers.tell(claim.item, claim.epoch, outcome);
+            answer
         })
     }
 
@@ -401,8 +402,8 @@ impl Board for FleetBoard {
     }
 
     fn is_held(&self, claim: Claim) -> bool {
-        !self.known().fenced.contains(&(claim.item, claim.epoch))
-            && is_leased_by(&self.table.now(), claim.item) == Some(claim.epoch)
+        let is_ours = is_leased_by(&self.table.now(), claim.item) == Some(claim.epoch);
+        is_ours && !self.known().fenced.contains(&(claim.item, claim.epoch))
     }
 
     fn claims_to_recover(&self) -> Vec<Claim> {
@@ -460,8 +461,8 @@ impl Board for FleetBoard {
     fn fail(&self, claim: Claim, reason: &str, end: Option<String>) -> Result<bool, StoreError> {
         self.record_result(claim, end, ItemOutcome::Failed(reason.to_owned()), |workers| {
             let _ = fail(&mut workers.board, claim, reason);
-        })?;
-        Ok(matches!(self.table.now().board.items[claim.item].stage, Stage::Aside { .. }))
+            matches!(workers.board.items[claim.item].stage, Stage::Aside { .. })
+        })
     }
 
     /// Another machine may go on with it.
@@ -597,9 +598,7 @@ impl Board for FleetBoard {
         landed: &[(usize, CommitId)],
         give_up: &dyn Fn() -> bool,
     ) -> Result<(), MergeError> {
-        let now = self.table.now();
-        let is_open = |item: usize| now.board.items.get(item).is_some_and(|row| row.stage != Stage::Merged);
-        for (item, commit) in landed.iter().filter(|(item, _)| is_open(*item)) {
+        for (item, commit) in landed {
             self.ask_again(give_up, |board| board.found(*item, commit.as_str()))?;
         }
         let merged = self.ask_again(give_up, |board| board.settle(is_in_target))?;

@@ -42,7 +42,7 @@ impl<'scope> Scheduler<'scope, '_> {
                 learned => learned.map_err(broken)?,
             }
         }
-        self.cleanup.remove_merged(self.run, &mut self.reporter)?;
+        self.remove_merged()?;
         Ok(self.run.show()?)
     }
 
@@ -140,7 +140,8 @@ impl<'scope> Scheduler<'scope, '_> {
         if let Some(exit) = slot.ended() {
             return self.handle_end_of_run(slot, &exit);
         }
-        let is_held = self.run.board.is_held(slot.claim);
+        let (board, claim) = (self.run.board, slot.claim);
+        let is_held = || board.is_held(claim);
         match slot.stage {
             Stage::AtWork(_) => Ok(Some(slot)),
             Stage::Preparing(handle) if !handle.is_finished() => {
@@ -154,15 +155,18 @@ impl<'scope> Scheduler<'scope, '_> {
             Stage::Preparing(handle) => {
                 let slot = Slot { stage: Stage::Waiting, ..slot };
                 match handle.join() {
-                    _ if !is_held => Ok(None),
+                    _ if !is_held() => Ok(None),
                     Ok(Ok(())) => self.start_item_run(slot),
                     // That costs no try: it goes back, and is taken again once the remote is there.
-                    Ok(Err(TreeError::Remote(_))) => self.release(&slot).map(|()| None),
+                    Ok(Err(TreeError::Remote(error))) => {
+                        self.run.target.note_away(&error);
+                        self.release(&slot).map(|()| None)
+                    }
                     Ok(Err(error)) => self.record_failure(&slot, &error.to_string()).map(|()| None),
                     Err(_) => self.record_failure(&slot, "its worktree could not be prepared").map(|()| None),
                 }
             }
-            Stage::Waiting if !is_held => self.keep_branch(&slot).map(|()| None),
+            Stage::Waiting if !is_held() => self.keep_branch(&slot).map(|()| None),
             Stage::Waiting if self.closing.is_some() => self.release(&slot).map(|()| None),
             Stage::Waiting if self.run.board.is_paused() => Ok(Some(slot)),
             // What is left of a day is in the ledgers of all runs.

@@ -26,10 +26,12 @@ pub(super) struct Cleanup {
 }
 
 impl Cleanup {
-    /// Takes away the worktrees of what is merged, here or by another machine: their records first. One that has to stay is named.
+    /// Takes away the worktrees of what is merged, here or by another machine: their records first. One that has to stay is named. What
+    /// a worker still has follows once its run has ended.
     pub(super) fn remove_merged(
         &mut self,
         run: ParallelRun<'_>,
+        in_work: &[usize],
         reporter: &mut Reporter<'_>,
     ) -> Result<(), StoreError> {
         let now = run.record();
@@ -37,8 +39,8 @@ impl Cleanup {
             let tree = run.trees.of_item(item);
             // What was never taken here has no worktree here.
             let is_of_others = now.works[item].worker == 0;
-            let is_due = row.stage == Stage::Merged && !is_of_others && !self.kept.contains(&item);
-            if !is_due || !disk::exists(&tree) {
+            let stays = is_of_others || in_work.contains(&item) || self.kept.contains(&item);
+            if row.stage != Stage::Merged || stays || !disk::exists(&tree) {
                 continue;
             }
             let project = run.trees.project(&tree);

@@ -15,8 +15,10 @@ use plimsoll_domain::workers::Workers;
 use plimsoll_domain::{RunState, TodoList};
 use plimsoll_launcher::branch::check_worktrees;
 use plimsoll_launcher::own_repository::{OwnRepository, OwnRepositoryError};
+use plimsoll_launcher::remote_repository::RemoteError;
 use plimsoll_launcher::worktree;
 use plimsoll_policy::todo_list::unclear_at_end;
+use plimsoll_policy::workers::Claim;
 use plimsoll_store::{Project, StoreError, clock, disk};
 use std::path::Path;
 
@@ -122,13 +124,16 @@ impl Target for LocalTarget<'_> {
         Ok(wanted)
     }
 
+    /// It is on this machine.
+    fn note_away(&self, _: &RemoteError) {}
+
     fn returned_work(&self, item: usize) -> Option<ReturnedWork> {
         returned::load(self.project, self.run, &self.table.now(), item)
     }
 
     fn keep_returned_work(
         &self,
-        item: usize,
+        Claim { item, .. }: Claim,
         work: &ReturnedWork,
         start: Option<CommitId>,
         _: &dyn Fn() -> bool,
@@ -146,8 +151,7 @@ impl Target for LocalTarget<'_> {
         self.own().give(commit).is_ok()
     }
 
-    fn work_name(&self, item: usize, end: &CommitId) -> String {
-        let now = self.table.now();
+    fn work_name(&self, now: &Workers, item: usize, end: &CommitId) -> String {
         match &now.board.items[item].stage {
             // Without what a session changed in the plan it is another commit.
             Stage::Offered { commit } if commit != end.as_str() => end.to_string(),

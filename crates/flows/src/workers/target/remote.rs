@@ -11,9 +11,10 @@ use plimsoll_domain::board::Stage;
 use plimsoll_domain::git_names::{BranchName, CommitId, RepoPath};
 use plimsoll_domain::item_brief::ReturnedWork;
 use plimsoll_domain::plan_edit;
-use plimsoll_domain::workers::ItemResult;
+use plimsoll_domain::workers::{ItemResult, Workers};
 use plimsoll_launcher::own_repository::{OwnRepository, OwnRepositoryError};
 use plimsoll_launcher::remote_repository::{Lease, Push, Remote, RemoteError};
+use plimsoll_policy::workers::Claim;
 use plimsoll_store::StoreError;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -355,10 +356,6 @@ impl<'a> FleetTarget<'a> {
         })
     }
 
-    fn epoch(&self, item: usize) -> u64 {
-        self.table.now().board.items[item].epoch
-    }
-
     /// Why work on an item was refused, where its branch is.
     fn pushed_refusal(&self, item: usize) -> Option<ReturnedWork> {
         self.remote.refusal(item).as_deref().and_then(returned::parse)
@@ -405,13 +402,7 @@ impl Target for FleetTarget<'_> {
         mut wanted: Wanted,
         give_up: &dyn Fn() -> bool,
     ) -> Result<Wanted, TreeError> {
-        let fetched = self.remote.fetch_with(&[wanted.item], give_up);
-        if let Err(error) = &fetched
-            && !matches!(error, RemoteError::GivenUp)
-        {
-            self.remote.note_away(Some(error.to_string()));
-        }
-        let tip = fetched?;
+        let tip = self.remote.fetch_with(&[wanted.item], give_up)?;
         // A commit that nobody has pushed after all, or that is gone there: then at the target's end.
         let is_there = wanted.begins_at.as_ref().is_some_and(|commit| self.remote.bring_to_clone(commit));
         if !is_there {
@@ -426,6 +417,13 @@ impl Target for FleetTarget<'_> {
         Ok(wanted)
     }
 
+    fn note_away(&self, why: &RemoteError) {
+        // Whoever gave up has heard nothing of the remote.
+        if !matches!(why, RemoteError::GivenUp) {
+            self.remote.note_away(Some(why.to_string()));
+        }
+    }
+
     fn returned_work(&self, item: usize) -> Option<ReturnedWork> {
         let note = || returned::from_note(&self.table.now().board.items[item].note);
         self.pushed_refusal(item).or_else(note)
@@ -434,12 +432,11 @@ impl Target for FleetTarget<'_> {
     /// Whoever takes it up next may be elsewhere, and begins at a commit that was made here.
     fn keep_returned_work(
         &self,
-        item: usize,
+        Claim { item, epoch }: Claim,
         work: &ReturnedWork,
         start: Option<CommitId>,
         give_up: &dyn Fn() -> bool,
     ) -> Result<Option<CommitId>, MergeError> {
-        let epoch = self.epoch(item);
         self.remote.push_refusal(item, epoch, &returned::render(work), give_up);
         Ok(start.filter(|start| self.remote.push_start(item, epoch, start, give_up)))
     }
@@ -449,8 +446,7 @@ impl Target for FleetTarget<'_> {
         true
     }
 
-    fn work_name(&self, item: usize, _: &CommitId) -> String {
-        let now = self.table.now();
+    fn work_name(&self, now: &Workers, item: usize, _: &CommitId) -> String {
         match &now.board.items[item].stage {
             Stage::Offered { commit } => commit.clone(),
             Stage::Open | Stage::Leased { .. } | Stage::Merged | Stage::Aside { .. } => {
