@@ -115,6 +115,7 @@ fn verify_facts(attributes: &mut Attributes, facts: &Map<String, Value>) {
 mod tests {
     use super::*;
     use plimsoll_domain::journal::Line;
+
     const SEEN: u64 = 1_767_780_000_000_000_000;
 
     fn read(line: &str, source: LogSource) -> StreamEntry {

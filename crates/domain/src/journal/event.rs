@@ -256,7 +256,7 @@ impl JournalEvent {
             E::Notified { .. } => EventTraits { can_be_trouble: true, ..RECORD },
             E::PromptMended { .. } | E::TodoMended { .. } | E::StateMended { .. } => NOTICE,
             E::LinearDelivered(_) | E::WorkerBegan(_) | E::WorkerEnded(_) => DECISION,
-            // The report lists undelivered notes by themselves.
+            // It is tried again, and a note that stays undelivered is told by `doctor`.
             E::LinearFailed { .. } => EventTraits { can_be_trouble: false, ..TROUBLE },
             // What could not be exported cannot be exported either.
             E::TelemetryLost { .. } => EventTraits { log_source: None, ..TROUBLE },

@@ -2,7 +2,7 @@
 //! decided something, the report whether it can be a trouble. The table is beside the events.
 
 /// How much an event matters to the user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
     /// It belongs to every run.
     Usual,
