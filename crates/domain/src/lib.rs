@@ -25,7 +25,6 @@
 //! ```
 
 pub mod added_notes;
-pub mod authority;
 pub mod board;
 pub mod breaker;
 pub mod build;

@@ -1,13 +1,14 @@
 //! `ralph-state.json`: one writer at a time, old or new but never half, foreign fields kept, and a copy where
 //! an agent's `git clean` or `reset` does not reach.
 
+use crate::authority;
 use crate::ledger::ReadState;
 use crate::lock::{self, Lock};
 use crate::{Durability, Project, StoreError, disk, ledger, sessions, unreadable};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::record::RunGlance;
 use plimsoll_domain::text::clip;
-use plimsoll_domain::{RunId, RunState, authority};
+use plimsoll_domain::{RunId, RunState};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

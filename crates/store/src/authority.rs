@@ -2,21 +2,21 @@
 //! project, where only `plimsoll run`, `gate`, `start` and `stop` write; the file in the project may have been written by
 //! an agent, or have come with a clone.
 
-use crate::item_set;
-use crate::limits::Limits;
-use crate::state::{Items, RunOptions};
-use crate::state::{IterationRecord, Phase};
-use crate::{RunState, Status};
+use plimsoll_domain::item_set;
+use plimsoll_domain::limits::Limits;
+use plimsoll_domain::state::{Items, RunOptions};
+use plimsoll_domain::state::{IterationRecord, Phase};
+use plimsoll_domain::{RunState, Status};
 
 /// True for a file that tells nothing: another run's, or one that is older than the ledger. The ledger is written first, so after
 /// a kill between the two writes the project's file is older.
-pub fn is_behind(known: &RunState, claimed: &RunState) -> bool {
+pub(crate) fn is_behind(known: &RunState, claimed: &RunState) -> bool {
     claimed.run_id != known.run_id || claimed.revision < known.revision
 }
 
 /// The run as it is. What starts a program, counts, limits or ends it comes from `known`; what describes the work comes from
 /// `claimed`, which may also make the run end sooner: cancelled, or by a smaller limit.
-pub fn held(known: RunState, claimed: &RunState) -> RunState {
+pub(crate) fn held(known: RunState, claimed: &RunState) -> RunState {
     if is_behind(&known, claimed) {
         return known;
     }
@@ -109,11 +109,11 @@ fn tighter(known: &Limits, claimed: &Limits) -> Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::item_check::ItemCheck;
-    use crate::promise::PromiseCode;
-    use crate::state::Checkpoint;
-    use crate::state::{Items, Lifecycle, Outcomes, RunOptions, Spent, VerifyEach};
-    use crate::taken_back::TakenBack;
+    use plimsoll_domain::item_check::ItemCheck;
+    use plimsoll_domain::promise::PromiseCode;
+    use plimsoll_domain::state::Checkpoint;
+    use plimsoll_domain::state::{Items, Lifecycle, Outcomes, RunOptions, Spent, VerifyEach};
+    use plimsoll_domain::taken_back::TakenBack;
 
     fn known() -> RunState {
         RunState {
