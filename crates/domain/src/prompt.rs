@@ -38,6 +38,8 @@ const LONGEST_TIME: usize = 40;
 /// What the block is made of beside the state.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
+    /// The item that the session is about.
+    pub item: Option<String>,
     /// The checkpoint that this session resumes, and what has happened to the work since.
     pub resume: Option<(Checkpoint, Staleness)>,
     /// What the progress file says of the session before, if that made no progress and left nothing to resume.
@@ -95,10 +97,10 @@ pub fn block(state: &RunState, around: &Surroundings) -> PromptBlock {
         opening(state),
         checks::changed_protected(state),
         checks::taken_back(state),
-        review::open_points(state),
+        review::open_points(state, around.item.as_deref()),
         refusals(state),
-        item::section(state, takeover.as_deref()),
-        worker::returned_work(state),
+        item::section(state, around.item.as_deref(), takeover.as_deref()),
+        worker::returned_work(state, around.item.as_deref()),
         worker::section(state),
         resume.map_or(String::new(), |(checkpoint, since)| resume::section(checkpoint, since, &state.nonce)),
         around.noted.section(&state.nonce),

@@ -100,18 +100,6 @@ pub enum VerifyEach {
 /// How many of the last items are remembered with their cost.
 const GROWTH_KEPT: usize = 20;
 
-/// The current item of these open ones that are not parked: the first that is not set aside, while there is another.
-pub fn item_in_hand<'a>(
-    mut free: impl Iterator<Item = &'a String> + Clone,
-    set_aside: &[String],
-) -> Option<&'a String> {
-    if set_aside.is_empty() {
-        return free.next();
-    }
-    let set_aside = item_set::set(set_aside);
-    free.clone().find(|item| !set_aside.contains(item.as_str())).or_else(|| free.next())
-}
-
 impl RunState {
     /// Reads the state off its text; `null` equals missing.
     pub fn from_text(text: &[u8]) -> Result<RunState, serde_json::Error> {
@@ -250,17 +238,6 @@ impl RunState {
         has_limit && self.iteration_record.is_cost_unknown
     }
 
-    /// The item that the current session is about: of the open ones that are not parked the first that is not set aside,
-    /// else the first.
-    pub fn item_in_hand(&self) -> Option<&String> {
-        if self.items.parked.is_empty() {
-            return item_in_hand(self.items.todo_items.iter(), &self.items.set_aside);
-        }
-        let parked = item_set::set(self.items.parked.iter().map(|parked| &parked.item));
-        let free = self.items.todo_items.iter().filter(|item| !parked.contains(item.as_str()));
-        item_in_hand(free, &self.items.set_aside)
-    }
-
     /// Items that have been ticked since the current iteration began.
     pub fn ticked_now(&self) -> Vec<String> {
         item_set::without(&self.items.completed_items, &[&self.iteration_record.done_before])
@@ -360,7 +337,6 @@ mod tests {
         };
         let plan = "- [ ] one\n  ? Who?\n- [ ] two\n- [ ] three\n";
         assert_eq!(take(&mut state, Phase::Judged, plan), [("Who?".to_owned(), 0, false)]);
-        assert_eq!(state.item_in_hand().map(String::as_str), Some("two"));
         let more = plan.replace("two\n", "two\n  ? Where?\n");
         let both = [("Who?".to_owned(), 0, false), ("Where?".to_owned(), 3, false)];
         assert_eq!(take(&mut state, Phase::Ended, &more), both);
@@ -370,16 +346,12 @@ mod tests {
         let later = [("Who?".to_owned(), 0, false), ("Where?".to_owned(), 3, true)];
         assert_eq!(take(&mut state, Phase::Ended, &more), later, "a known question stays what it was");
         assert_eq!(state.asked_now().count(), 0);
-        state.items.set_aside = vec!["three".to_owned()];
-        assert_eq!(state.item_in_hand().map(String::as_str), Some("three"), "better than one that waits");
         let answered = more.replace("Where?\n", "Where?\n  ! Here\n");
         assert_eq!(take(&mut state, Phase::Judged, &answered), [("Who?".to_owned(), 0, false)]);
-        assert_eq!(state.item_in_hand().map(String::as_str), Some("two"));
         let again = answered.replace("Here\n", "Here\n  ? Where?\n");
         let asked = [("Who?".to_owned(), 0, false), ("Where?".to_owned(), 4, false)];
         assert_eq!(take(&mut state, Phase::Ended, &again), asked, "asked again, it is a new question");
         take(&mut state, Phase::Ended, "- [ ] one\n  ? Who?\n");
-        assert_eq!(state.item_in_hand(), None, "nothing is in hand while everything waits");
     }
 
     #[test]

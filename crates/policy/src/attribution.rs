@@ -1,6 +1,6 @@
 //! Which item does the work of a session belong to, and which one is next?
 
-use plimsoll_domain::state::item_in_hand;
+use crate::item_in_hand::first_in_hand;
 
 /// What the list and the files show at a checkpoint.
 #[derive(Debug, Clone, Default)]
@@ -41,7 +41,7 @@ pub fn current(seen: &Seen<'_>) -> Current {
 }
 
 fn next<'a>(seen: &Seen<'a>) -> Option<&'a String> {
-    item_in_hand(seen.open.iter().filter(|item| !seen.parked.contains(item)), seen.set_aside)
+    first_in_hand(seen.open.iter().filter(|item| !seen.parked.contains(item)), seen.set_aside)
 }
 
 /// Tools of the client that change no file of the project.

@@ -2,6 +2,7 @@
 //! counts as progress was found out before.
 
 use crate::error_fingerprint::fingerprint;
+use crate::item_in_hand::item_in_hand;
 use plimsoll_domain::RunState;
 use plimsoll_domain::breaker::{BreakerCause, Opened};
 use plimsoll_domain::settings::BreakerLimits;
@@ -140,7 +141,7 @@ fn evidence(
         BreakerCause::SameError => format!("{sessions} in a row ended with the same error{said}"),
         BreakerCause::NoProgress => {
             let item =
-                state.item_in_hand().map(|item| format!("; the current item is \"{}\"", clip(item, 80)));
+                item_in_hand(state).map(|item| format!("; the current item is \"{}\"", clip(item, 80)));
             let changed = if seen.only_notes {
                 "nothing but notes: no file of the project"
             } else {
@@ -175,7 +176,7 @@ pub fn set_aside(state: &mut RunState, limits: &BreakerLimits) -> Option<String>
     if ![BreakerCause::NoProgress, BreakerCause::SameError, BreakerCause::Refused].into_iter().any(nearly) {
         return None;
     }
-    let stuck = state.item_in_hand()?.clone();
+    let stuck = item_in_hand(state)?.clone();
     let is_free = |item: &String| !state.items.set_aside.contains(item) && !state.is_parked(item);
     let others = state.items.todo_items.iter().any(|item| *item != stuck && is_free(item));
     if !others {
@@ -374,6 +375,6 @@ mod tests {
         assert_eq!(nothing(), (false, None));
         assert_eq!(nothing(), (false, Some("one".to_owned())));
         assert_eq!(nothing(), (true, None), "three sessions without progress are three, whatever the item");
-        assert_eq!(state.item_in_hand().map(String::as_str), Some("two"));
+        assert_eq!(item_in_hand(&state).map(String::as_str), Some("two"));
     }
 }

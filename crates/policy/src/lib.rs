@@ -46,6 +46,7 @@ pub mod gate;
 pub mod gate_input_wait;
 pub mod handoff_choice;
 pub mod item_growth;
+pub mod item_in_hand;
 pub mod linear;
 pub mod models;
 pub mod monitor;

@@ -1,7 +1,8 @@
 //! Is there something to resume?
 
+use crate::item_in_hand::{first_in_hand, item_in_hand};
 use plimsoll_domain::state::checkpoint::NOT_BEGUN;
-use plimsoll_domain::state::{Cause, Checkpoint, ItemWork, item_in_hand};
+use plimsoll_domain::state::{Cause, Checkpoint, ItemWork};
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::verdict::Course;
 use plimsoll_domain::{Ending, RunState, TodoList};
@@ -27,7 +28,7 @@ pub fn due(checkpoint: &Checkpoint, todo: Option<&TodoList>, set_aside: &[String
 /// is half done waits until its turn comes.
 pub fn for_next(state: &mut RunState, todo: Option<&TodoList>) -> Option<Checkpoint> {
     let due = due(&state.context_checkpoint, todo, &state.items.set_aside);
-    let item = state.item_in_hand().cloned();
+    let item = item_in_hand(state).cloned();
     state.half_done.retain(|waiting| state.items.todo_items.contains(&waiting.current_todo_item));
     let is_of_another = |due: &Checkpoint| {
         item.as_ref() != Some(&due.current_todo_item)
@@ -53,7 +54,7 @@ fn take_waiting(state: &mut RunState, item: Option<&str>) -> Option<Checkpoint> 
 
 /// The next open item of a plan that waits for no answer.
 pub(crate) fn next_free(todo: &TodoList, set_aside: &[String]) -> Option<String> {
-    item_in_hand(todo.free().iter(), set_aside).cloned()
+    first_in_hand(todo.free().iter(), set_aside).cloned()
 }
 
 /// The checkpoint of an item that has been ticked since, for the item after it.

@@ -3,6 +3,7 @@
 //! The answer is foreign text. It can take a tick back, at most [`MOST`] times an item, and say why; nothing else. Without an
 //! answer no tick counts: its item waits for the user.
 
+use crate::item_in_hand::item_in_hand;
 use plimsoll_domain::review::{Finding, ItemBegun, ItemPoints, Review, ReviewSession, Reviewed, Reviews};
 use plimsoll_domain::taken_back::TakenBack;
 use plimsoll_domain::text::{clip, counted, one_line};
@@ -63,7 +64,7 @@ pub fn begin(state: &mut RunState, head: Option<&str>) {
     if state.options.review_every == 0 {
         return;
     }
-    let Some(item) = state.item_in_hand().cloned() else { return };
+    let Some(item) = item_in_hand(state).cloned() else { return };
     let Reviews { begun, .. } = &mut state.outcomes.reviews;
     if !begun.iter().any(|known| known.item == item) {
         begun.push(ItemBegun { item, head: head.map(str::to_owned) });

@@ -1,5 +1,6 @@
 //! The figures of a run, computed from what was read about it. Every screen takes them from here, so that none shows another number.
 
+use crate::item_in_hand::item_in_hand;
 use plimsoll_domain::RunState;
 use plimsoll_domain::board::{Aside, Stage};
 use plimsoll_domain::run_figures::{ItemCounts, RunFigures, WorkerActivity, WorkerFigures};
@@ -57,7 +58,7 @@ fn count_plan_items(state: &RunState, is_session_running: bool) -> ItemCounts {
         total: open + done,
         done,
         open,
-        in_work: usize::from(is_session_running && state.item_in_hand().is_some()),
+        in_work: usize::from(is_session_running && item_in_hand(state).is_some()),
         to_merge: 0,
         set_aside: items.set_aside.len(),
         parked: items.parked.len(),

@@ -10,13 +10,13 @@ use plimsoll_domain::{RunState, Status};
 
 /// True for a file that tells nothing: another run's, or one that is older than the ledger. The ledger is written first, so after
 /// a kill between the two writes the project's file is older.
-pub(crate) fn is_behind(known: &RunState, claimed: &RunState) -> bool {
+pub fn is_behind(known: &RunState, claimed: &RunState) -> bool {
     claimed.run_id != known.run_id || claimed.revision < known.revision
 }
 
 /// The run as it is. What starts a program, counts, limits or ends it comes from `known`; what describes the work comes from
 /// `claimed`, which may also make the run end sooner: cancelled, or by a smaller limit.
-pub(crate) fn held(known: RunState, claimed: &RunState) -> RunState {
+pub fn held(known: RunState, claimed: &RunState) -> RunState {
     if is_behind(&known, claimed) {
         return known;
     }

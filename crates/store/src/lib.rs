@@ -12,7 +12,7 @@
 //! Limits: it does not promise an order between two files. Code that writes two of them chooses the order so that a kill
 //! between them is harmless, and says so there. It does not promise that a file is ours: an agent can write the project's.
 
-mod authority;
+pub mod authority;
 pub mod clock;
 pub mod config;
 pub mod confined;

@@ -105,8 +105,12 @@ pub fn update_foreign(
 }
 
 /// Returns the part of the state that the status line shows; none if there is no state. While the file has not been written since
-/// `known` was read from it, `known` is returned and the file is not read.
-pub fn glance(project: &Project, known: Option<&RunGlance>) -> Option<RunGlance> {
+/// `known` was read from it, `known` is returned and the file is not read. `item_in_hand` says which item a state is about.
+pub fn glance(
+    project: &Project,
+    known: Option<&RunGlance>,
+    item_in_hand: impl Fn(&RunState) -> Option<&String>,
+) -> Option<RunGlance> {
     /// No line shows more of an item.
     const ITEM: usize = 300;
     // Before the file is read: one that is written in between is read again the next time.
@@ -127,7 +131,7 @@ pub fn glance(project: &Project, known: Option<&RunGlance>) -> Option<RunGlance>
         max_iterations: state.options.max_iterations,
         open: state.items.todo_items.len(),
         done: state.items.completed_items.len(),
-        item: state.item_in_hand().map(|item| clip(item, ITEM)),
+        item: item_in_hand(&state).map(|item| clip(item, ITEM)),
         paused_until: state.lifecycle.paused_until().cloned(),
         checkpoint: checkpoint.percent_at_checkpoint.filter(|_| checkpoint.active),
     })

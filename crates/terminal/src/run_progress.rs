@@ -20,6 +20,7 @@ use plimsoll_domain::text::{clip, counted, one_line, tokens};
 use plimsoll_domain::{Ending, RunState, SessionRecord, Timestamp};
 use plimsoll_flows::run::{Interrupt, Interrupts, Progress, RunObserver};
 use plimsoll_policy::completion::VerifyOutcome;
+use plimsoll_policy::item_in_hand::item_in_hand;
 use plimsoll_policy::statusline::{LoadView, View, load_line};
 use plimsoll_store::clock;
 use std::time::Duration;
@@ -216,7 +217,7 @@ fn line(progress: &Progress<'_>) -> Option<String> {
             format!("run \"{}\" ({}){most}{todo}", one_line(&state.options.task_name), state.run_id)
         }
         Progress::Iteration { state, model } => {
-            let item = state.item_in_hand().map(|item| format!(": {}", clip(item, 80))).unwrap_or_default();
+            let item = item_in_hand(state).map(|item| format!(": {}", clip(item, 80))).unwrap_or_default();
             let resuming =
                 if state.iteration_record.resuming { " (resuming from the checkpoint)" } else { "" };
             let model = model.map(|model| format!(" [{}]", one_line(model))).unwrap_or_default();

@@ -53,8 +53,8 @@ pub(super) fn changed_protected(state: &RunState) -> String {
 }
 
 /// What proves the work: the item's own check and the run's verify commands, else the project's own.
-pub(super) fn commands(state: &RunState) -> String {
-    let own = state.item_in_hand().and_then(|item| state.check_of(item)).map(|check| &check.command);
+pub(super) fn commands(state: &RunState, item: Option<&str>) -> String {
+    let own = item.and_then(|item| state.check_of(item)).map(|check| &check.command);
     let all = own.into_iter().chain(&state.options.verify);
     let all: Vec<String> = all.map(|command| format!("`{}`", one_line(command))).collect();
     if all.is_empty() {
@@ -141,14 +141,14 @@ mod tests {
 
     #[test]
     fn the_check_of_the_item_at_hand_is_named_and_no_other_one() {
-        let of = |item: &str| commands(&working_on(item, state(&["make"], VerifyEach::Tick)));
+        let of = |item: &str| commands(&working_on(item, state(&["make"], VerifyEach::Tick)), Some(item));
         assert_eq!(of("two"), "`sh two.sh` and `make`");
         assert_eq!(of("two (done)"), "`sh two.sh` and `make`");
         assert_eq!(of("one"), "`make`");
         let mut without = working_on("one", state(&[], VerifyEach::Tick));
-        assert!(commands(&without).starts_with("the project's own checks"));
+        assert!(commands(&without, Some("one")).starts_with("the project's own checks"));
         without.items.todo_items = vec!["two".into()];
-        assert_eq!(commands(&without), "`sh two.sh`");
+        assert_eq!(commands(&without, Some("two")), "`sh two.sh`");
     }
 
     #[test]

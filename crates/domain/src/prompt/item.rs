@@ -18,31 +18,32 @@ pub const BEGUN_BEFORE: &str = "It was set aside: earlier sessions began it and 
 const SPLIT: &str = "It is marked as too large for one window: first split it. Add its parts as `- [ ]` lines below it, do the first part, and tick the item itself when all its parts are ticked.";
 
 /// The section about the session's item. `takeover` is the first step of a session that takes over an item half done.
-pub(super) fn section(state: &RunState, takeover: Option<&str>) -> String {
+pub(super) fn section(state: &RunState, item: Option<&str>, takeover: Option<&str>) -> String {
     let file = state.options.todo_file.as_deref().map(one_line);
-    let paragraphs = match (&file, state.item_in_hand()) {
+    let paragraphs = match (&file, item) {
         (Some(file), Some(item)) => vec![
             format!("> {}", clip(&one_line(item), OWN)),
             about(state, file, item),
             not_now(state, item),
             put_back(state, file),
-            steps(state, &work_on_item(state, file), takeover),
+            steps(state, Some(item), &work_on_item(state, Some(item), file), takeover),
         ],
         (Some(file), None) if !state.vanished().is_empty() => {
-            vec![put_back(state, file), steps(state, &work_on_item(state, file), takeover)]
+            vec![put_back(state, file), steps(state, None, &work_on_item(state, None, file), takeover)]
         }
         (Some(file), None) if !state.items.todo_items.is_empty() => vec![format!(
             "Every open item of `{file}` waits for the user's answer. Do nothing, and end your turn."
         )],
         (Some(file), None) => vec![format!(
             "All items of `{file}` are ticked. Check all of the work with {}; fix what fails, then {}.",
-            checks::commands(state),
+            checks::commands(state, item),
             if state.options.ends_with_last_tick() { "end your turn" } else { "make the promise below" }
         )],
         (None, _) => vec![
             "One complete step of the task below.".to_owned(),
             steps(
                 state,
+                item,
                 &Work {
                     names: "the task",
                     this: "one step of it",
@@ -134,8 +135,8 @@ struct Work<'a> {
     end: String,
 }
 
-fn work_on_item(state: &RunState, file: &str) -> Work<'static> {
-    let is_trivial = state.item_in_hand().is_some_and(|item| Size::stated(item) == Some(Size::Trivial));
+fn work_on_item(state: &RunState, item: Option<&str>, file: &str) -> Work<'static> {
+    let is_trivial = item.is_some_and(|item| Size::stated(item) == Some(Size::Trivial));
     let then = if state.options.pack || is_trivial {
         " You may then be told to continue with the next item in this session: do so only then."
     } else {
@@ -153,8 +154,8 @@ fn work_on_item(state: &RunState, file: &str) -> Work<'static> {
 }
 
 /// The steps of a session. A verify command judges the whole run: while items are open it may fail for their sake.
-fn steps(state: &RunState, work: &Work<'_>, takeover: Option<&str>) -> String {
-    let checks = checks::commands(state);
+fn steps(state: &RunState, item: Option<&str>, work: &Work<'_>, takeover: Option<&str>) -> String {
+    let checks = checks::commands(state, item);
     let Work { names, this, done, unproven, end } = work;
     let joined = |mark: &str| if done.is_empty() { String::new() } else { format!("{mark} {done}") };
     let first = match takeover {

@@ -91,14 +91,14 @@ fn changes(request: &ReviewRequest, seed: &str) -> String {
 }
 
 /// What reviews found about items that are open again, the session's own first; nothing if nothing is open.
-pub(super) fn open_points(state: &RunState) -> String {
+pub(super) fn open_points(state: &RunState, item: Option<&str>) -> String {
     let open =
         |points: &&ItemPoints| !points.findings.is_empty() && state.items.todo_items.contains(&points.item);
     let mut points: Vec<&ItemPoints> = state.outcomes.reviews.points.iter().filter(open).collect();
     if points.is_empty() {
         return String::new();
     }
-    points.sort_by_key(|points| state.item_in_hand() != Some(&points.item));
+    points.sort_by_key(|points| item != Some(points.item.as_str()));
     let share = FINDINGS / points.len();
     let of_item = |points: &&ItemPoints| {
         let findings: String =
@@ -201,13 +201,13 @@ End your answer with one line `VERDICT: pass`, or with `VERDICT: findings` and a
             outcomes: Outcomes { reviews, ..Outcomes::default() },
             ..RunState::default()
         };
-        let text = open_points(&state);
+        let text = open_points(&state, state.items.todo_items.first().map(String::as_str));
         let places = ["> one\n", "> - a ## Rules\n", "> two\n", "> - b\n"].map(|part| text.find(part));
         assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {text}");
         assert!(
             !text.contains("done\n") && text.lines().filter(|line| line.starts_with('#')).count() == 1,
             "{text}"
         );
-        assert_eq!(open_points(&RunState::default()), "");
+        assert_eq!(open_points(&RunState::default(), None), "");
     }
 }

@@ -6,8 +6,16 @@ use crate::state::{HistoryEntry, Items, IterationRecord, Outcomes, Phase, RunOpt
 use crate::taken_back::{FailedCommand, TakenBack};
 use serde_json::Value;
 
+/// The block of a session that works on the first open item, where the test names no other.
 fn block(state: &RunState, around: &Surroundings) -> String {
-    super::block(state, around).text().to_owned()
+    let item = around.item.clone().or_else(|| state.items.todo_items.first().cloned());
+    super::block(state, &Surroundings { item, ..around.clone() }).text().to_owned()
+}
+
+/// The block of a session that works on this item.
+fn block_about(state: &RunState, item: Option<&str>) -> String {
+    let item = item.map(str::to_owned);
+    super::block(state, &Surroundings { item, ..Surroundings::default() }).text().to_owned()
 }
 
 fn state() -> RunState {
@@ -192,6 +200,7 @@ fn eventful() -> (RunState, Surroundings) {
         ..Checkpoint::default()
     };
     let around = Surroundings {
+        item: None,
         resume: Some((checkpoint, Staleness::default())),
         fruitless: Some("it tried the lock".into()),
         noted: ItemNotes { own: vec!["the port is 8042".into()], ..ItemNotes::default() },
@@ -321,6 +330,7 @@ fn the_block_stays_small_whatever_the_run_has_become() {
     let around = Surroundings {
         resume: Some((Checkpoint::default(), Staleness::default())),
         fruitless: Some(long),
+        item: state.items.todo_items.get(250).cloned(),
         ..Surroundings::default()
     };
     let text = block(&state, &around);
@@ -335,11 +345,11 @@ fn an_item_that_is_set_aside_is_passed_over_and_named() {
         items: Items { todo_items: items.clone(), set_aside: items[..1].to_vec(), ..state().items },
         ..state()
     };
-    let text = block(&state, &Surroundings::default());
+    let text = block_about(&state, Some("Item three"));
     assert!(text.contains("\n> Item three\n") && text.contains("that is not set aside (2 of 2"), "{text}");
     assert!(text.contains("Not to be taken now: \"Item two\" (set aside"), "{text}");
     let items = Items { todo_items: items[..1].to_vec(), set_aside: items, ..state.items.clone() };
-    let again = block(&RunState { items, ..state }, &Surroundings::default());
+    let again = block_about(&RunState { items, ..state }, Some("Item two"));
     assert!(again.contains("\n> Item two\n") && again.contains(BEGUN_BEFORE), "{again}");
     assert!(!again.contains("not set aside") && !again.contains("Not to be taken"), "{again}");
 }
@@ -347,19 +357,19 @@ fn an_item_that_is_set_aside_is_passed_over_and_named() {
 #[test]
 fn an_item_that_waits_for_an_answer_is_passed_over_and_named() {
     let items = vec!["Item two".to_owned(), "Item three".to_owned()];
-    let parked = |count: usize| {
+    let parked = |count: usize, in_hand: Option<&str>| {
         let parked = items
             .iter()
             .take(count)
             .map(|item| OpenQuestion { item: item.clone(), ..OpenQuestion::default() });
         let items = Items { todo_items: items.clone(), parked: parked.collect(), ..state().items };
-        block(&RunState { items, ..state() }, &Surroundings::default())
+        block_about(&RunState { items, ..state() }, in_hand)
     };
-    let one = parked(1);
+    let one = parked(1, Some("Item three"));
     assert!(one.contains("\n> Item three\n") && one.contains("that does not wait for an answer ("), "{one}");
     assert!(one.contains("Not to be taken now: \"Item two\" (waits for the user's answer)."), "{one}");
-    assert!(parked(0).contains("\n> Item two\n"));
-    let all = parked(2);
+    assert!(parked(0, Some("Item two")).contains("\n> Item two\n"));
+    let all = parked(2, None);
     assert!(all.contains("Every open item of `fix_plan.md` waits") && !all.contains("are ticked"), "{all}");
 }
 

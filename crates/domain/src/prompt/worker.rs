@@ -55,7 +55,7 @@ fn quoted(commands: &[String]) -> String {
 }
 
 /// Returns the section about earlier work on the item that was sent back; nothing if there is none.
-pub(super) fn returned_work(state: &RunState) -> String {
+pub(super) fn returned_work(state: &RunState, item: Option<&str>) -> String {
     let returned = state.options.item_brief.as_ref().and_then(|brief| brief.returned.as_ref());
     let Some(work) = returned else { return String::new() };
     let foreign = foreign_text(work);
@@ -64,7 +64,11 @@ pub(super) fn returned_work(state: &RunState) -> String {
     format!(
         "## Earlier work on this item was sent back\n\n{}\n\n{}\n{block}\nBoth diffs and the whole output: `{RETURNED_FILE}`.\n",
         what_happened(work),
-        if state.iteration > 1 { LOOK_FIRST.to_owned() } else { what_to_do(work, &checks::commands(state)) }
+        if state.iteration > 1 {
+            LOOK_FIRST.to_owned()
+        } else {
+            what_to_do(work, &checks::commands(state, item))
+        }
     )
 }
 
@@ -164,7 +168,7 @@ mod tests {
     #[test]
     fn work_that_was_sent_back_is_told_with_its_commits_and_what_to_do_and_foreign_text_is_fenced() {
         let returned = |work: ReturnedWork| {
-            returned_work(&with(ItemBrief { returned: Some(work), ..ItemBrief::default() }))
+            returned_work(&with(ItemBrief { returned: Some(work), ..ItemBrief::default() }), None)
         };
         let conflict = ReturnedWork {
             reason: ReturnReason::Conflict,
@@ -211,9 +215,9 @@ This worktree begins at what is merged now. The earlier commits are `a1b2..plims
             let text = returned(work);
             assert!(text.contains(expected), "{text}");
         }
-        assert_eq!(returned_work(&with(ItemBrief::default())), "");
+        assert_eq!(returned_work(&with(ItemBrief::default()), None), "");
         let brief = ItemBrief { returned: Some(ReturnedWork::default()), ..ItemBrief::default() };
-        let text = returned_work(&RunState { iteration: 2, ..with(brief) });
+        let text = returned_work(&RunState { iteration: 2, ..with(brief) }, None);
         assert!(text.contains("See in `git log` what is here already"), "{text}");
     }
 }

@@ -12,6 +12,7 @@ use plimsoll_domain::state::{Cause, Check};
 use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_domain::{RunState, SessionRecord, TodoList};
 use plimsoll_launcher::git;
+use plimsoll_policy::item_in_hand::item_in_hand;
 use plimsoll_protocol::tool::ToolCall;
 use plimsoll_protocol::transcript::{Block, Line};
 use plimsoll_store::{Project, clock, disk, tail};
@@ -46,7 +47,7 @@ pub(crate) fn is_emptied(todo: &TodoList, run: &RunState) -> bool {
 
 /// What the sessions before noted in its plan.
 pub fn noted(project: &Project, run: &RunState) -> ItemNotes {
-    todo(project, run).map(|todo| ItemNotes::of(&todo, run.item_in_hand())).unwrap_or_default()
+    todo(project, run).map(|todo| ItemNotes::of(&todo, item_in_hand(run))).unwrap_or_default()
 }
 
 /// True when the root frame of the run's working memory has popped since the session's prompt.

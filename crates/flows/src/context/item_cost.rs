@@ -4,6 +4,7 @@ use plimsoll_domain::item_set;
 use plimsoll_domain::size::{ItemCost, MeasuredGrowth, MeasuredItem, OpenItemCost, Size};
 use plimsoll_domain::{RunState, SessionRecord, TodoList};
 use plimsoll_policy::item_growth::{GrowthReader, OpenItems, SessionGrowth, charge};
+use plimsoll_policy::item_in_hand::item_in_hand;
 use plimsoll_protocol::transcript::Line;
 use plimsoll_store::{Project, clock, disk, tail};
 use std::path::Path;
@@ -34,7 +35,7 @@ pub(crate) fn record_costs(
     let open = todo.open();
     let offered = session.record.continuation.as_ref().map(|offer| &offer.item);
     let own = offered.or(state.iteration_record.item.as_ref()).filter(|item| open.contains(item)).cloned();
-    let next = state.item_in_hand().cloned();
+    let next = item_in_hand(state).cloned();
     let charges = charge(&growth, OpenItems { own: own.as_deref(), next: next.as_deref() }, has_ended);
     if charges.last_ticked_before > 0
         && growth.growth.charged > 0

@@ -14,6 +14,7 @@ use plimsoll_domain::level::Level;
 use plimsoll_domain::record::Continuation;
 use plimsoll_domain::state::Cause;
 use plimsoll_domain::{RunState, SessionRecord, Thresholds, TodoList};
+use plimsoll_policy::item_in_hand::item_in_hand;
 use plimsoll_policy::pack::{Estimate, estimate, fits, may_share};
 use plimsoll_policy::{bounds, models, words};
 use plimsoll_protocol::event::Stop;
@@ -60,7 +61,7 @@ pub(crate) fn next_item(
 
 /// True if the next item is a trivial neighbour of trivial ones.
 fn shares(run: &RunState, record: &SessionRecord, fresh: &[String]) -> bool {
-    let next = run.item_in_hand().filter(|next| !run.items.set_aside.contains(next));
+    let next = item_in_hand(run).filter(|next| !run.items.set_aside.contains(next));
     let continuations = record.continuation.as_ref().map_or(0, |last| last.count);
     next.is_some_and(|next| may_share(fresh, next, continuations))
 }
@@ -72,7 +73,7 @@ fn has_its_model(call: &HookInvocation, run: &RunState) -> bool {
         let item = item.map_or("", String::as_str);
         models::choose(item, &call.settings.models, given.as_deref()).model.map(str::to_owned)
     };
-    model(run.iteration_record.item.as_ref()) == model(run.item_in_hand())
+    model(run.iteration_record.item.as_ref()) == model(item_in_hand(run))
 }
 
 /// The last message is mostly not in the transcript yet, and it says how full the window is now.
@@ -112,7 +113,7 @@ fn offer(
     measurement: &Measurement,
     todo: &TodoList,
 ) -> Result<Option<String>, StoreError> {
-    let Some(item) = run.item_in_hand() else { return Ok(None) };
+    let Some(item) = item_in_hand(run) else { return Ok(None) };
     let Some((reading, thresholds)) = measurement.reading.as_ref().zip(measurement.thresholds) else {
         return Ok(None);
     };

@@ -16,6 +16,7 @@ use plimsoll_domain::status::Status;
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{Marker, Reading, RunState, SessionRecord};
 use plimsoll_launcher::git;
+use plimsoll_policy::item_in_hand::item_in_hand;
 use plimsoll_policy::monitor::{Action, Commit, MonitorInput};
 use plimsoll_policy::step::TooSmall;
 use plimsoll_policy::words;
@@ -204,7 +205,7 @@ fn committed(call: &HookInvocation, record: &SessionRecord, reading: &Reading) -
 fn item_is_open(call: &HookInvocation) -> bool {
     let run = open_run(call).ok().flatten();
     let todo = run.as_ref().and_then(|run| facts::todo(&call.project, run));
-    let item = run.as_ref().and_then(RunState::item_in_hand);
+    let item = run.as_ref().and_then(item_in_hand);
     todo.zip(item).is_some_and(|(todo, item)| todo.open().contains(item))
 }
 

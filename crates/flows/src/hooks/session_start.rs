@@ -21,6 +21,7 @@ use plimsoll_domain::status::Status;
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::{RunState, SessionRecord, promise};
 use plimsoll_launcher::process::{self, Identity};
+use plimsoll_policy::item_in_hand::item_in_hand;
 use plimsoll_protocol::Reply;
 use plimsoll_protocol::event::{Event, Source};
 use plimsoll_store::{
@@ -180,7 +181,7 @@ fn after_clear(run: &RunState) -> String {
 }
 
 fn current_item(run: &RunState) -> String {
-    run.item_in_hand().map_or(String::new(), |item| {
+    item_in_hand(run).map_or(String::new(), |item| {
         format!(
             "The current item is \"{}\" ({} open, {} done).\n",
             clip(&one_line(item), 200),

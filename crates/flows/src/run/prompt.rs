@@ -10,6 +10,7 @@ use plimsoll_domain::resume::Staleness;
 use plimsoll_domain::state::{Checkpoint, CommitRef};
 use plimsoll_domain::{RunState, TodoList};
 use plimsoll_launcher::git;
+use plimsoll_policy::item_in_hand::item_in_hand;
 use plimsoll_store::{Durability, Project, StoreError, disk, journal};
 
 /// How many commits of others are named at most.
@@ -52,10 +53,12 @@ pub fn write_with(
     let resume = resumed(project, state, todo);
     // A resume and the reasons of a refusal say the same in other words.
     let is_told = resume.is_some() || !state.outcomes.refusals.is_empty();
+    let item = item_in_hand(state);
     let around = Surroundings {
+        item: item.cloned(),
         fruitless: if is_told { None } else { fruitless(project, state)? },
         resume,
-        noted: todo.map(|todo| ItemNotes::of(todo, state.item_in_hand())).unwrap_or_default(),
+        noted: todo.map(|todo| ItemNotes::of(todo, item)).unwrap_or_default(),
     };
     let file = prompt::assemble(&prompt::block(state, &around), &task);
     disk::replace(&project.prompt(), &file, Durability::Durable)?;

@@ -11,6 +11,7 @@ use plimsoll_domain::{Level, Marker, RunId, RunState, SessionId, SessionRecord, 
 use plimsoll_flows::run::{Interrupts, Progress, RunObserver};
 use plimsoll_flows::session_result::SessionResult;
 use plimsoll_policy::completion::VerifyOutcome;
+use plimsoll_policy::item_in_hand::item_in_hand;
 use plimsoll_store::clock;
 
 pub(super) struct Json {
@@ -132,7 +133,7 @@ impl StreamPrinter {
         (self.reading, self.handoff) = (None, None);
         let planned = JournalEvent::Planned(Planned {
             resuming: state.iteration_record.resuming,
-            item: state.item_in_hand().cloned(),
+            item: item_in_hand(state).cloned(),
             open: Some(state.items.todo_items.len()),
             done: Some(state.items.completed_items.len()),
         });

@@ -4,7 +4,8 @@ use super::Target;
 use crate::seeds::texts;
 use plimsoll_domain::limits::Limits;
 use plimsoll_domain::state::{Items, Lifecycle, RunOptions, Spent};
-use plimsoll_domain::{RunState, Status, authority};
+use plimsoll_domain::{RunState, Status};
+use plimsoll_store::authority;
 use serde_json::{Map, Value, json};
 
 pub(super) const TARGET: Target = Target { name: "authority", body, seeds, inputs: 10_000 };

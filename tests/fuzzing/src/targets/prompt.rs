@@ -14,6 +14,7 @@ use plimsoll_domain::state::{AtStart, Items, Outcomes, RunOptions};
 use plimsoll_domain::state::{Check, Checkpoint, CommitRef, FileInProgress, ItemWork};
 use plimsoll_domain::taken_back::{FailedCommand, TakenBack};
 use plimsoll_domain::{RunState, Timestamp};
+use plimsoll_policy::item_in_hand::item_in_hand;
 
 pub(super) const TARGET: Target = Target { name: "prompt", body, seeds, inputs: 20_000 };
 
@@ -37,7 +38,8 @@ fn body(bytes: &[u8]) {
     let noted = ItemNotes { own, others, answered };
     // Last, so that the seeds still mean what they meant.
     state.outcomes.reviews.points = draw.list(2, points);
-    let around = Surroundings { resume, fruitless, noted };
+    let item = item_in_hand(&state).cloned();
+    let around = Surroundings { item, resume, fruitless, noted };
     let block_of_prompt = block(&state, &around);
     let text = block_of_prompt.text();
     for_the_model_alone(text);

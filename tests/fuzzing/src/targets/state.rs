@@ -6,6 +6,7 @@ use plimsoll_domain::RunState;
 use plimsoll_domain::limits::{DayCost, SpentToday};
 use plimsoll_domain::state::{Checkpoint, FileInProgress, merge};
 use plimsoll_domain::state::{Items, RunOptions, Spent, WorkerOptions};
+use plimsoll_policy::item_in_hand::item_in_hand;
 use serde_json::{Map, Value};
 
 pub(super) const TARGET: Target = Target { name: "state", body, seeds, inputs: 10_000 };
@@ -77,7 +78,7 @@ fn body(bytes: &[u8]) {
     let is_there = |item: &&String| todo_items.contains(item) || ever_done.contains(item);
     let lost: Vec<&String> = known_items.iter().filter(|item| !is_there(item)).collect();
     assert_eq!(state.vanished(), lost);
-    let _ = (state.ticked_now(), state.item_in_hand());
+    let _ = (state.ticked_now(), item_in_hand(&state));
     if let Some(verdict) = state.lifecycle.last_verdict() {
         assert!(!verdict.marker().to_string().contains('\n'));
     }

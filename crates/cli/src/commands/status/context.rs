@@ -10,6 +10,7 @@ use plimsoll_domain::{Reading, SessionRecord, Settings};
 use plimsoll_flows::context::forecast::{self, SessionForecast};
 use plimsoll_flows::context::item_cost::lines_named;
 use plimsoll_flows::context::measure::{Measurement, Question, measure, measure_once_written};
+use plimsoll_policy::item_in_hand::item_in_hand;
 use plimsoll_store::{Project, StoreError, clock, config};
 use plimsoll_terminal::console;
 use plimsoll_terminal::duration::for_people as duration;
@@ -50,7 +51,7 @@ impl SessionContext {
         let measurement =
             if TargetSession::is_inside() { measure_once_written(&question) } else { measure(&question) };
         let forecast_of_session = forecast::of_session(transcript.as_deref(), &measurement);
-        let item = target.as_ref().and_then(|target| target.run.as_ref()?.item_in_hand());
+        let item = target.as_ref().and_then(|target| item_in_hand(target.run.as_ref()?));
         let lines = item.and_then(|item| lines_named(project, item));
         Ok(SessionContext { target, record, measurement, forecast_of_session, lines, settings })
     }

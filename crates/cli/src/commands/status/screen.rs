@@ -10,6 +10,7 @@ use crate::run_status::View;
 use plimsoll_domain::limits::QuotaWindow;
 use plimsoll_domain::state::{Cause, HistoryEntry};
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
+use plimsoll_policy::item_in_hand::item_in_hand;
 use plimsoll_store::clock;
 use plimsoll_terminal::columns;
 use plimsoll_terminal::duration::for_people as duration;
@@ -88,7 +89,7 @@ impl View {
         if self.has_workers() || self.state.lifecycle.is_over() || self.state.iteration == 0 {
             return None;
         }
-        let item = self.state.item_in_hand().map(|item| format!("\"{}\", ", clip(item, 60)));
+        let item = item_in_hand(&self.state).map(|item| format!("\"{}\", ", clip(item, 60)));
         Some(format!("{}session {}", item.unwrap_or_default(), self.state.iteration))
     }
 

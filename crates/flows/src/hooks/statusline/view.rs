@@ -7,6 +7,7 @@ use plimsoll_domain::reading::WindowSource;
 use plimsoll_domain::record::StatusRecord;
 use plimsoll_domain::statusline::{Segment, SegmentKind};
 use plimsoll_domain::{SessionRecord, Status, Timestamp};
+use plimsoll_policy::item_in_hand::item_in_hand;
 use plimsoll_policy::statusline::{CacheView, Hidden, LimitView, LoadView, MemoryView, RunView, View};
 use plimsoll_policy::window::{self, WindowEvidence};
 use plimsoll_protocol::status::{Limit, StatusPayload};
@@ -91,7 +92,7 @@ impl StatusLineInvocation<'_> {
 
     /// The project's run, while it is open: every session here shows it.
     fn run(&self, record: &mut StatusRecord) -> Option<RunView> {
-        record.run = state_file::glance(&self.project, record.run.as_ref());
+        record.run = state_file::glance(&self.project, record.run.as_ref(), item_in_hand);
         let glance = record.run.as_ref().filter(|glance| !glance.status.is_over())?;
         let until = |stamp: &Timestamp| {
             clock::moment(stamp).map(|moment| format!("until {}", clock::in_short(moment)))

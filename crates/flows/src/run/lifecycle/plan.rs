@@ -8,6 +8,7 @@ use crate::run::{backup, prompt, questions};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, Planned};
 use plimsoll_domain::state::{ItemStart, IterationRecord, Phase, WorktreeFingerprint};
 use plimsoll_domain::{RunId, RunState, SessionId, TodoList, Verdict};
+use plimsoll_policy::item_in_hand::item_in_hand;
 use plimsoll_policy::{resume, review};
 use plimsoll_store::state_file::{self, Seen};
 use plimsoll_store::{Durability, Project, journal};
@@ -89,7 +90,7 @@ fn begin_iteration(
         phase: Phase::Planned,
         item_start,
         resuming,
-        item: state.item_in_hand().cloned(),
+        item: item_in_hand(state).cloned(),
         done_before,
         done_at_start: state.items.completed_items.clone(),
         reckoned,
@@ -108,7 +109,7 @@ fn start_of_item(
     resuming: bool,
     again: bool,
 ) -> Option<ItemStart> {
-    let item = state.item_in_hand()?;
+    let item = item_in_hand(state)?;
     let checkpoint = Some(&state.context_checkpoint).filter(|known| resuming && known.is_half_done(item));
     let work = checkpoint.map(|known| &known.item_work).filter(|work| work.began_at.is_some());
     let resumed = work.map(|work| ItemStart { base: work.base.clone(), at: work.began_at.clone() });

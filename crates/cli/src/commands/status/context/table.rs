@@ -7,6 +7,7 @@ use plimsoll_domain::size::Size;
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
 use plimsoll_domain::{Reading, RunState, Settings};
 use plimsoll_flows::context::forecast::SessionForecast;
+use plimsoll_policy::item_in_hand::item_in_hand;
 use plimsoll_policy::pack::{Estimate, Source, estimate, fits, is_too_large};
 
 /// What the table is made from.
@@ -109,7 +110,7 @@ impl View<'_> {
 
     fn work(&self) -> Vec<Row> {
         let Some(run) = self.run else { return Vec::new() };
-        let item = run.item_in_hand();
+        let item = item_in_hand(run);
         let named = item.map_or("none open".to_owned(), |item| format!("\"{}\"", clip(item, 120)));
         let mut rows = vec![("Current Item", named)];
         rows.extend(item.and_then(|item| self.complexity(item)).map(|words| ("Item Complexity", words)));
@@ -222,7 +223,7 @@ impl View<'_> {
 
     /// From what the item states or others took; a mere guess gives no warning.
     fn may_not_fit(&self, reading: &Reading, thresholds: &Thresholds) -> bool {
-        self.run.and_then(RunState::item_in_hand).is_some_and(|item| {
+        self.run.and_then(item_in_hand).is_some_and(|item| {
             let (estimate, _) = self.estimate(item);
             estimate.source != Source::Nothing && !fits(&estimate, reading.projected(), thresholds.l2)
         })
