@@ -197,3 +197,22 @@ fn events_without_their_beginnings_make_no_trouble() {
     let back = [(9, r#""event":"run_started""#), (5, r#""event":"run_ended","exit_code":0"#)];
     assert_eq!(told(&played("", &back)), ["plimsoll run < -, 9-9"]);
 }
+
+#[test]
+fn the_span_of_a_session_is_an_error_if_the_session_broke_off() {
+    for (ending, expected) in [
+        (r#"{"ending":"completed"}"#, None),
+        (r#"{"ending":"hook_stopped"}"#, None),
+        (r#"{"ending":"limit","detail":"5 h"}"#, None),
+        (r#"{"ending":"window_full","detail":"too long"}"#, Some("window_full: too long")),
+        (r#"{"ending":"client_limit","detail":"--max-turns"}"#, Some("client_limit: --max-turns")),
+        (r#"{"ending":"crashed","detail":"signal 9"}"#, Some("crashed: signal 9")),
+    ] {
+        let planned = one(r#""event":"planned","item":"Item one","open":2"#);
+        let ended = one(&format!(r#""event":"session_end","ending":{ending}"#));
+        let spans = played("", &[(0, &planned), (1, &ended), (2, r#""event":"run_ended","exit_code":0"#)]);
+        let iteration = spans.iter().find(|span| span.name == "iteration").expect("a session");
+        let failed = iteration.status.as_ref().map(|status| status.message.as_str());
+        assert_eq!(failed, expected, "{ending}");
+    }
+}
