@@ -4,14 +4,14 @@
 #[path = "../../../../policy/tests/interleavings/suite.rs"]
 mod interleavings;
 
-use super::fleet::tests::{remote_of, renew_leases, tell_results};
+use super::fleet::tests::{remote_of, renew_leases, repository_with_branch, tell_results};
 use super::*;
 use crate::workers::connection::{BoardConnection, Ended, Look, Reserved, SharedItem, UsedUp};
 use crate::workers::error::BoardError;
 use crate::workers::target::RemoteTarget;
 use interleavings::Kept;
 use plimsoll_domain::Status;
-use plimsoll_domain::board::{Aside, BoardItem, BoardState, Stage};
+use plimsoll_domain::board::{Aside, BoardItem, BoardState, Lease, Stage};
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::workers::{ItemOutcome, ItemResult, Member, Work, Workers};
 use plimsoll_policy::plan::Item;
@@ -45,6 +45,8 @@ struct Fleet {
     is_draining: bool,
     used_up: Option<UsedUp>,
     ended: Option<Ended>,
+    /// The last question that sessions asked of any item, with its answer.
+    answered: Option<(String, String)>,
     /// What it says instead of an answer.
     trouble: Option<BoardError>,
 }
@@ -75,7 +77,7 @@ impl Fleet {
     fn item(&self, place: usize) -> SharedItem {
         let (start, beyond) = self.begins[place].clone();
         let row = BoardItem { text: String::new(), landings: Vec::new(), ..self.state.items[place].clone() };
-        SharedItem { row, start, beyond, answered: None }
+        SharedItem { row, start, beyond, answered: self.answered.clone() }
     }
 }
 
@@ -321,6 +323,8 @@ fn what_is_released_stays_with_its_machine_or_goes_back_to_the_others() {
     with_both(|board, state, name| {
         let taken = claim(board);
         board.release(taken, &Left(3)).unwrap();
+        // Also before the board has heard it.
+        assert_eq!(board.table().now().board.items[0].stage == Stage::Open, name == "fleet", "{name}");
         let is_open = state().items[0].stage == Stage::Open;
         assert_eq!(is_open, name == "fleet", "{name}");
         assert_eq!(board.is_held(taken), name == "local", "{name}");
@@ -513,6 +517,86 @@ fn one_machine_merges_and_another_takes_over_when_it_is_gone() {
         board.leave(&[], &|| true);
         assert_eq!(memory.state().merger.until, 0, "it steps down");
     });
+}
+
+#[test]
+fn an_item_brings_where_it_begins_and_the_answer_to_its_question() {
+    one_of_a_fleet(|board, memory| {
+        let answered = ("Which port?".to_owned(), "8042".to_owned());
+        memory.change(|fleet| {
+            fleet.begins[0] = (commit(5), commit(6));
+            fleet.answered = Some(answered.clone());
+        });
+        assert_eq!(claim(board).item, 0);
+        let work = board.table().now().works[0].clone();
+        assert_eq!((work.start, work.beyond, work.answered), (commit(5), commit(6), Some(answered)));
+    });
+}
+
+/// A lease that is over is not renewed where another machine has begun something in the same place.
+#[test]
+fn a_claim_that_cannot_be_renewed_is_neither_held_nor_taken_up_again() {
+    let folder = tempfile::tempdir().unwrap();
+    NOW.set(1_000);
+    let memory = fleet(&items(&["one (area: src)", "two (area: src)"]));
+    let board = machine(folder.path(), "a", &memory, &remote_of(folder.path()));
+    board.look().unwrap();
+    let late = claim(&board);
+    NOW.set(now() + rules::LEASE);
+    memory.change(|fleet| {
+        let lease = Lease { holder: "b/1".to_owned(), until: now() + rules::LEASE };
+        fleet.state.items[1].stage = Stage::Leased { lease };
+    });
+    board.look().unwrap();
+    assert!(board.is_held(late) && board.can_claim(&[]), "it has not been told");
+    board.keep_leases(vec![late], false, &Vec::new);
+    renew_leases(&board);
+    assert!(!board.is_held(late) && !board.can_claim(&[]));
+}
+
+#[test]
+fn the_mergers_lease_is_kept_while_it_merges_and_no_longer() {
+    one_of_a_fleet(|board, memory| {
+        board.become_merger(NOBODY_GIVES_UP).unwrap().expect("the only one");
+        let mut renewed = |is_merging| {
+            NOW.set(now() + 1_000);
+            board.keep_leases(Vec::new(), is_merging, &Vec::new);
+            renew_leases(board);
+            memory.state().merger.until == now() + rules::LEASE
+        };
+        assert_eq!([true, false, true].map(&mut renewed), [true, false, false]);
+    });
+}
+
+#[test]
+fn what_was_seen_before_a_change_of_the_record_does_not_undo_it() {
+    one_of_a_fleet(|board, _| {
+        let table = board.table();
+        let before = table.changes();
+        table.touch_unless_changed(before, |workers| workers.plan = "seen".to_owned());
+        assert_eq!(table.now().plan, "seen");
+        table.change(|workers| workers.plan = "changed".to_owned()).unwrap();
+        table.touch_unless_changed(before, |workers| workers.plan = "seen".to_owned());
+        assert_eq!(table.now().plan, "changed");
+    });
+}
+
+#[test]
+fn on_one_machine_an_item_begins_at_the_targets_end_or_where_its_last_attempt_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    NOW.set(1_000);
+    let tip = repository_with_branch(folder.path(), "work");
+    let board = local(folder.path(), &rules::board(&items(&["one"])));
+    board.table().change(|workers| workers.target = "work".to_owned()).unwrap();
+    let first = claim(&board);
+    let begins = || {
+        let work = board.table().now().works[0].clone();
+        (work.start, work.beyond)
+    };
+    assert_eq!(begins(), (tip.clone(), tip.clone()));
+    board.fail(first, "stuck", Some(commit(9))).unwrap();
+    assert_eq!(claim(&board).item, 0);
+    assert_eq!(begins(), (commit(9), tip));
 }
 
 #[test]

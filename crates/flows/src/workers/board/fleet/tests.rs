@@ -14,6 +14,16 @@ fn git(folder: &Path, arguments: &[&str]) {
     assert!(status.expect("git").success(), "{arguments:?}");
 }
 
+/// A repository whose one commit a branch of this name has; returns the commit.
+pub(in super::super) fn repository_with_branch(folder: &Path, branch: &str) -> String {
+    git(folder, &["init", "-q", "-b", branch]);
+    git(
+        folder,
+        &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "first"],
+    );
+    plimsoll_launcher::git::head(folder).expect("a commit").into()
+}
+
 /// A target on a remote that nobody reaches.
 pub(in super::super) fn remote_of(folder: &Path) -> RemoteTarget {
     git(folder, &["init", "-q"]);
