@@ -1,4 +1,4 @@
-//! What is said of the journal's lines, in `plimsoll log` and on the screen of `plimsoll status --watch`.
+//! Puts the lines of the journal into words, for `plimsoll log` and the screen of `plimsoll status --watch`.
 
 pub(crate) mod journal;
 pub(crate) mod page;
@@ -25,8 +25,8 @@ pub(crate) fn present_run(project: &Project) -> Option<RunId> {
     state_file::load(project, None).ok().flatten().map(|state| state.run_id).filter(|id| !id.is_empty())
 }
 
-/// What is shown at first. Since the current run began everything is: what happened beside it may be the reason
-/// for what happened in it.
+/// Returns the lines that are shown at first: the last ones if `most` says how many, else all since the current run began, because
+/// what happened beside the run may be the reason for what happened in it.
 pub(crate) fn chosen(
     teller: &mut EventPrinter,
     lines: &[Line],

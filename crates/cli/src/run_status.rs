@@ -1,4 +1,4 @@
-//! What is known of a run when its status is shown, and its words: `status` and the report say the same.
+//! Gathers what a run's status shows, and puts it into words, so that `status` and the report say the same.
 
 pub(crate) mod words;
 
@@ -13,14 +13,14 @@ use plimsoll_store::{Project, clock};
 use plimsoll_terminal::columns::width;
 use words::Standing;
 
-/// What the screen is made from.
+/// The facts that the screen shows.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
     /// The run.
     pub(crate) state: RunState,
     /// Its figures, with the sessions that are running.
     pub(crate) figures: RunFigures,
-    /// What it does.
+    /// Whether the run is working, waiting or over, by what is seen of it.
     pub(crate) activity: RunActivity,
     /// Why no new session or item starts; none if they do.
     pub(crate) stop_reason: Option<String>,
@@ -28,9 +28,9 @@ pub(crate) struct View {
     pub(crate) context: Option<String>,
     /// The open items of a parallel run that no worker here holds, a line each.
     pub(crate) pending_items: Vec<String>,
-    /// Where the journal is.
+    /// The path of the journal.
     pub(crate) journal: String,
-    /// What our records of the project take, and what would help; none where that is not looked at.
+    /// How much space our records of the project take, and how to free it; none where that is not looked at.
     pub(crate) recorded: Option<String>,
     /// Now.
     pub(crate) now: DateTime<Utc>,

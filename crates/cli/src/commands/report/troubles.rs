@@ -145,7 +145,7 @@ mod tests {
     use plimsoll_domain::journal::JournalEntry;
     use serde_json::json;
 
-    /// An event of this name that tells of a trouble, if it can.
+    /// Makes an event of this name that tells of a trouble, if such an event can.
     fn worst(name: &str) -> JournalEntry {
         let facts = match name {
             "breaker_opened" => json!({"cause": "no_progress"}),
