@@ -51,9 +51,9 @@ use crate::install::plugin;
 use crate::run::lifecycle::StartError;
 use crate::run_context::RunContext;
 use crate::session_result::SessionResult;
-use apply_verdict::INTERRUPTED;
 use baseline::Known;
 use finish::{Finished, not_run_words};
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::journal::{JournalEvent, VerdictReached};
 use plimsoll_domain::state::Phase;
 use plimsoll_domain::status::Status;
@@ -181,7 +181,7 @@ fn last_resort(run: &RunState, interrupts: Interrupts) -> Terms {
         grace_period: GRACE_PERIOD,
         to_leave: Duration::from_secs(60),
         // Whatever the loop has not written is made good by the next `--resume`.
-        leave: || std::process::exit(INTERRUPTED.into()),
+        leave: || std::process::exit(ExitStatus::Interrupted.code().into()),
     }
 }
 

@@ -11,9 +11,6 @@ use plimsoll_domain::{RunState, Status, Timestamp, Verdict};
 use plimsoll_store::{StoreError, clock};
 use std::time::Duration;
 
-/// What Ctrl-C leaves behind.
-// As a shell reports it: 128 and the number of SIGINT.
-pub(super) const INTERRUPTED: u8 = ExitStatus::Interrupted.code();
 /// How often a waiting run looks at the clock and at the state. The clock, not a count of naps: a computer that
 /// sleeps through the reset must not wait for it twice.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
@@ -31,7 +28,7 @@ impl Runner<'_> {
             // The verdict comes first: a Ctrl-C does not hide that the run is done.
             Verdict::Continue { .. } if interrupted => self.pause_for_person().map(Some),
             Verdict::Continue { .. } => Ok(None),
-            Verdict::Pause { .. } if interrupted => Ok(Some(INTERRUPTED)),
+            Verdict::Pause { .. } if interrupted => Ok(Some(ExitStatus::Interrupted.code())),
             Verdict::Pause { kind, .. } if !self.options.wait || !kind.passes() => {
                 self.notify(verdict);
                 Ok(Some(Status::Paused.exit_code()))
@@ -59,7 +56,7 @@ impl Runner<'_> {
             self.watcher
                 .tell(&Progress::Note("stopped after this session, as requested with Ctrl-C".to_owned()));
         }
-        Ok(over.map_or(INTERRUPTED, Status::exit_code))
+        Ok(over.map_or(ExitStatus::Interrupted.code(), Status::exit_code))
     }
 
     /// Waits during a pause: until the reset if it is known, else with increasing backoff.
@@ -88,7 +85,7 @@ impl Runner<'_> {
         self.watcher.tell(&Progress::Pause { until: end, seconds: milliseconds.div_ceil(1_000), reason });
         while clock::now() < end {
             if self.watcher.interrupts().has_asked(Interrupt::Once) {
-                return Ok(Some(INTERRUPTED));
+                return Ok(Some(ExitStatus::Interrupted.code()));
             }
             if let Some(code) = self.over_meanwhile()? {
                 return Ok(Some(code));

@@ -2,10 +2,11 @@
 //! passes must not end the run; one that lasts leaves the run paused, with the reason, and no client at work.
 
 use super::{Progress, RunError, Runner};
-use crate::run::apply_verdict::{INTERRUPTED, take_deadline};
+use crate::run::apply_verdict::take_deadline;
 use crate::run::lifecycle::StartError;
 use crate::run::notify::notify;
 use crate::run::observer::Interrupt;
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{Status, Timestamp, Verdict};
@@ -70,7 +71,7 @@ impl Runner<'_> {
         if self.is_asked_to_leave() {
             self.pause_for(&error, "ended by the user");
             self.watcher.tell(&Progress::Note(error.to_string()));
-            return Ok(Some(INTERRUPTED));
+            return Ok(Some(ExitStatus::Interrupted.code()));
         }
         if self.watchdog.has_seen_client()
             && tries > MAX_TRIES_PAST_DEADLINE

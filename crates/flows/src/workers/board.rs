@@ -19,9 +19,10 @@ use crate::workers::connection::{Refused, WorkerNews};
 use crate::workers::error::MergeError;
 use crate::workers::means::Means;
 use crate::workers::table::Table;
-use plimsoll_domain::board::Moment;
+use plimsoll_domain::board::{Moment, Stage};
 use plimsoll_domain::git_names::{CommitId, RepoPath};
-use plimsoll_policy::workers::Claim;
+use plimsoll_domain::workers::Workers;
+use plimsoll_policy::workers::{self, Claim};
 use plimsoll_store::{StoreError, clock};
 
 /// The board of a parallel run.
@@ -34,6 +35,11 @@ pub(super) trait Board: Sync {
 
     /// Returns when the pause of all workers ends, by this machine's clock; a moment of the past if there is none.
     fn paused_until(&self) -> Moment;
+
+    /// Returns true during a pause of all workers.
+    fn is_paused(&self) -> bool {
+        local_moment() < self.paused_until()
+    }
 
     /// Pauses all workers because one of them has met a limit. Returns true if no pause was known that lasts as long.
     fn pause(&self, pause: &Pause) -> Result<bool, StoreError>;
@@ -133,13 +139,6 @@ pub(super) trait Board: Sync {
     ) -> Result<bool, MergeError>;
 }
 
-impl dyn Board + '_ {
-    /// Returns true during a pause of all workers.
-    pub(super) fn is_paused(&self) -> bool {
-        local_moment() < self.paused_until()
-    }
-}
-
 /// A pause of all workers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pause {
@@ -164,6 +163,22 @@ pub(super) trait UnfinishedWork {
     fn head(&self) -> Option<String>;
     /// Commits what is not, so that another machine can go on with it, and returns the end. None if that cannot be.
     fn commit_all(&self) -> Option<String>;
+}
+
+/// Writes into the record by which commits items are about to land. One that is fenced has landed, or is somebody else's by now.
+fn record_landing(table: &Table, merger: u64, landing: &[(usize, &CommitId)]) -> Result<(), StoreError> {
+    table.change(|record| {
+        for (item, commit) in landing {
+            let _ = workers::land(&mut record.board, merger, *item, commit.as_str());
+        }
+    })
+}
+
+/// Writes into the record where the next attempt at a refused item begins. Returns true if the item is set aside.
+fn record_next_start(workers: &mut Workers, refused: &Refused) -> bool {
+    let work = &mut workers.works[refused.item];
+    (work.start, work.beyond) = (refused.start.clone(), refused.beyond.clone());
+    matches!(workers.board.items[refused.item].stage, Stage::Aside { .. })
 }
 
 /// Now, by this machine's clock.

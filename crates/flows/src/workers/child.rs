@@ -40,9 +40,6 @@ pub(super) enum Outcome {
     Failed(String),
 }
 
-/// What ends as a shell reports an interrupt.
-const INTERRUPTED: i32 = ExitStatus::Interrupted.code() as i32;
-
 /// What an item's run is started with.
 #[derive(Debug)]
 pub(super) struct Start<'a> {
@@ -244,7 +241,7 @@ pub(super) fn outcome(project: &Project, earlier_run: &str, exit: &Exit, errors:
     let Some(state) = present(project, earlier_run) else {
         return Outcome::Failed(last_words(errors, exit));
     };
-    if exit.code == Some(INTERRUPTED) {
+    if exit.code == Some(ExitStatus::Interrupted.code().into()) {
         return Outcome::Interrupted;
     }
     let reason = match state.lifecycle.last_verdict() {

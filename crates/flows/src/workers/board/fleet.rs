@@ -10,7 +10,7 @@ mod heartbeat;
 #[cfg(test)]
 pub(super) mod tests;
 
-use super::{Board, Orders, Pause, UnfinishedWork, local_moment};
+use super::{Board, Orders, Pause, UnfinishedWork, local_moment, record_landing, record_next_start};
 use crate::run::Interrupt;
 use crate::workers::closing::Closing;
 use crate::workers::connection::{BoardConnection, Ended, Refused, Reserved, UsedUp, WorkerNews};
@@ -26,7 +26,7 @@ use plimsoll_domain::text::counted;
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::workers::{ItemOutcome, Workers};
 use plimsoll_policy::workers::{
-    Claim, Outlook, fail, give_back, land, offer, offered, outlook, pause, refuse, set_aside,
+    Claim, Outlook, fail, give_back, offer, offered, outlook, pause, refuse, set_aside,
 };
 use plimsoll_store::StoreError;
 use std::collections::BTreeSet;
@@ -623,12 +623,7 @@ impl Board for FleetBoard {
         for (item, commit) in landing {
             self.ask_again(give_up, |board| board.land(merger, *item, commit.as_str()))?;
         }
-        self.table.change(|workers| {
-            for (item, commit) in landing {
-                let _ = land(&mut workers.board, merger, *item, commit.as_str());
-            }
-        })?;
-        Ok(())
+        Ok(record_landing(&self.table, merger, landing)?)
     }
 
     /// The rows of a fleet do not keep the files, so nothing but the tries bounds its conflicts.
@@ -639,12 +634,11 @@ impl Board for FleetBoard {
         give_up: &dyn Fn() -> bool,
     ) -> Result<bool, MergeError> {
         self.ask_again(give_up, |board| board.refuse(refused))?;
-        let Refused { merger, item, note, start, beyond } = refused;
+        let Refused { merger, item, note, .. } = refused;
         Ok(self.table.change(|workers| {
             // One that was fenced is somebody else's by now.
             let _ = refuse(&mut workers.board, *merger, *item, note);
-            (workers.works[*item].start, workers.works[*item].beyond) = (start.clone(), beyond.clone());
-            matches!(workers.board.items[*item].stage, Stage::Aside { .. })
+            record_next_start(workers, refused)
         })?)
     }
 }

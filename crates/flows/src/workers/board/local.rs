@@ -1,6 +1,6 @@
 //! The board of a run that works on one machine: the record of that machine, which nobody else changes.
 
-use super::{Board, Orders, Pause, UnfinishedWork, local_moment};
+use super::{Board, Orders, Pause, UnfinishedWork, local_moment, record_landing, record_next_start};
 use crate::run::Interrupt;
 use crate::workers::closing::Closing;
 use crate::workers::connection::{Refused, WorkerNews};
@@ -12,7 +12,7 @@ use plimsoll_domain::board::{Aside, BoardItem, Moment, Stage};
 use plimsoll_domain::git_names::{CommitId, RepoPath};
 use plimsoll_launcher::worktree;
 use plimsoll_policy::workers::{
-    Claim, Outlook, become_merger, claim, fail, items_to_merge, land, offer, outlook, pause, refuse, renew,
+    Claim, Outlook, become_merger, claim, fail, items_to_merge, offer, outlook, pause, refuse, renew,
     send_back_conflict, set_aside, settle,
 };
 use plimsoll_store::{Project, StoreError};
@@ -216,12 +216,7 @@ impl Board for LocalBoard {
         landing: &[(usize, &CommitId)],
         _: &dyn Fn() -> bool,
     ) -> Result<(), MergeError> {
-        self.table.change(|workers| {
-            for (item, commit) in landing {
-                let _ = land(&mut workers.board, merger, *item, commit.as_str());
-            }
-        })?;
-        Ok(())
+        Ok(record_landing(&self.table, merger, landing)?)
     }
 
     fn refuse(
@@ -230,7 +225,7 @@ impl Board for LocalBoard {
         conflicts: &[String],
         _: &dyn Fn() -> bool,
     ) -> Result<bool, MergeError> {
-        let Refused { merger, item, note, start, beyond } = refused;
+        let Refused { merger, item, note, .. } = refused;
         Ok(self.table.change(|workers| {
             let board = &mut workers.board;
             // One that was fenced has landed.
@@ -239,8 +234,7 @@ impl Board for LocalBoard {
             } else {
                 send_back_conflict(board, *merger, *item, note, conflicts)
             };
-            (workers.works[*item].start, workers.works[*item].beyond) = (start.clone(), beyond.clone());
-            matches!(workers.board.items[*item].stage, Stage::Aside { .. })
+            record_next_start(workers, refused)
         })?)
     }
 }

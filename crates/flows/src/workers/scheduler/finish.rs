@@ -24,9 +24,6 @@ use plimsoll_launcher::branch::{Head, has_changes, head};
 use plimsoll_launcher::{git, worktree};
 use plimsoll_store::{clock, disk};
 
-/// As a shell reports an interrupt.
-const INTERRUPTED: u8 = ExitStatus::Interrupted.code();
-
 /// Everything is merged.
 pub(super) fn closing_of_merged(run: &RunState, now: &Workers) -> Closing {
     match run.options.verify.iter().find(|command| !now.passed.contains(command)) {
@@ -170,7 +167,7 @@ fn pause_for_user(run: ParallelRun<'_>, reporter: &mut Reporter<'_>) -> Result<u
     let verdict = Verdict::Pause { kind: PauseKind::Interrupted, until: None, reason };
     run.context.update(|state| state.lifecycle.wait_for(&verdict))?;
     reporter.tell_note("stopped, as requested with Ctrl-C");
-    Ok(INTERRUPTED)
+    Ok(ExitStatus::Interrupted.code())
 }
 
 fn record_verdict(
