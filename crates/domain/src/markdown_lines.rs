@@ -5,6 +5,8 @@
 //! code, comments, headings and paragraphs with their lazy continuation. Other HTML is text: models write `<tasks>` right above
 //! their items, which are items all the same. The tests compare each checkbox with pulldown-cmark, which the programs do not link.
 
+use link_definition::are_link_definitions;
+
 /// A tab reaches to the next multiple of this column.
 const TAB_WIDTH: usize = 4;
 /// A line that is indented by this much more than its container starts no block but code.
@@ -87,6 +89,8 @@ pub(crate) struct MarkdownLines<'a> {
     /// The places of block quotes among the containers: a blank line passes all list items between them at once.
     quotes: Vec<usize>,
     leaf: Leaf,
+    /// The lines of the last paragraph, if it may be nothing but link reference definitions.
+    definitions: Vec<&'a str>,
     /// The line on which the last fence or comment began.
     block_start: usize,
     /// As many lines are left of the metadata that the file begins with.
@@ -100,6 +104,7 @@ impl<'a> MarkdownLines<'a> {
             containers: Vec::new(),
             quotes: Vec::new(),
             leaf: Leaf::None,
+            definitions: Vec::new(),
             block_start: 0,
             front_matter: count_front_matter_lines(markdown),
         }
@@ -158,6 +163,27 @@ impl<'a> MarkdownLines<'a> {
             passed += 1;
         }
         passed
+    }
+
+    /// Keeps the lines of a paragraph that begins like a link reference definition. A checkbox is none.
+    fn keep_definition(&mut self, kind: LineKind, text: &'a str) {
+        match kind {
+            LineKind::ParagraphStart => {
+                self.definitions.clear();
+                if let [b'[', _, third, fourth, ..] = text.as_bytes()
+                    && (*third != b']' || *fourth == b':')
+                {
+                    self.definitions.push(text);
+                }
+            }
+            LineKind::ParagraphContinuation if !self.definitions.is_empty() => self.definitions.push(text),
+            _ => {}
+        }
+    }
+
+    /// True if the paragraph has no text to make a heading of.
+    fn has_only_definitions(&self) -> bool {
+        !self.definitions.is_empty() && are_link_definitions(&self.definitions.join("\n"))
     }
 
     fn classify(&mut self, number: usize, text: &str) -> Found {
@@ -316,7 +342,9 @@ impl<'a> MarkdownLines<'a> {
                 let leaf = if ends_comment(rest) { Leaf::None } else { Leaf::Comment };
                 rest.starts_with(b"<!--").then_some((leaf, LineKind::Comment))
             }
-            b'=' | b'-' if is_in_paragraph && is_underline(rest) => Some((Leaf::None, LineKind::Rule)),
+            b'=' | b'-' if is_in_paragraph && is_underline(rest) && !self.has_only_definitions() => {
+                Some((Leaf::None, LineKind::Rule))
+            }
             b'-' | b'*' | b'_' => cursor.is_rule(next).then_some((Leaf::None, LineKind::Rule)),
             _ => None,
         }
@@ -333,6 +361,7 @@ impl<'a> Iterator for MarkdownLines<'a> {
         } else {
             self.classify(number, text)
         };
+        self.keep_definition(found.kind, &text[found.content..]);
         let Found { kind, content, marker, begins_item, is_too_deep, quote_end, item_column, .. } = found;
         Some(MarkdownLine {
             number,
@@ -580,5 +609,6 @@ fn count_front_matter_lines(markdown: &str) -> usize {
     0
 }
 
+mod link_definition;
 #[cfg(test)]
 mod tests;

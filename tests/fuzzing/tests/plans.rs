@@ -21,7 +21,7 @@ fn line() -> impl Strategy<Value = String> {
         3 => Just("```"), 1 => Just("````"), 1 => Just("~~~"), 1 => Just("```sh"), 1 => Just("```a``` b"), 1 => Just("~~~ a`b"),
         2 => Just("<!--"), 2 => Just("-->"), 1 => Just("<!-- a -->"),
         1 => Just("---"), 1 => Just("==="), 1 => Just("* * *"), 1 => Just("# a"), 1 => Just("-"), 1 => Just("1."), 1 => Just("text"),
-        1 => Just("| [ ] | a |"), 1 => Just("[a]: /b"), 5 => Just(""),
+        1 => Just("| [ ] | a |"), 2 => Just("[a]: /b"), 1 => Just("[a]:"), 1 => Just("/b 'c"), 1 => Just("d'"), 5 => Just(""),
     ];
     prop_oneof![
         3 => (quote, indent.clone(), marker, words).prop_map(|(a, b, c, d)| format!("{a}{b}{c}{d}")),
