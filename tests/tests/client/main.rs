@@ -1,20 +1,20 @@
 //! What the real client does, and our programs inside it: sessions on a terminal and without, every version, plugins, installations.
 
-mod agent_facts;
-mod bench;
+mod bench_script;
 mod client_matrix;
 mod compaction;
-mod continue_from;
-mod dashboard;
-mod delegation;
-mod freshness;
-mod guarded;
-mod labels;
+mod continue_from_handoff;
+mod delegate_to_subagents;
+mod first_use;
+mod grafana_dashboard;
+mod guarded_entries;
 mod ordinary_session;
 mod plugin;
-mod prices;
+mod price_table;
 mod replay;
-mod sandbox;
-mod trial;
-mod user_install;
+mod sandboxed_agent;
+mod subagent_behavior;
+mod telemetry_labels;
+mod transcript_lag;
+mod user_installation;
 mod with_context;

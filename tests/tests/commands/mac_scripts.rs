@@ -1,8 +1,8 @@
 //! The scripts run on a Mac, too: its bash is 3.2 of 2007, its tools are BSD's. Here is neither, so what only newer ones know is
 //! searched for in the text; and a script that is for Linux says so before it does anything.
 
-use crate::delivery::{script, shell};
 use crate::docs;
+use crate::packaging::{script, shell};
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::World;
 use std::collections::BTreeMap;

@@ -1,28 +1,28 @@
 //! The command and its pages, the installers, the walls and the costs.
 
+mod architecture;
 mod cost;
-mod delivery;
+mod cost_in_large_projects;
+mod cost_limits;
 mod docs;
 mod doctor;
+mod empty_projects;
 mod export;
 mod fleet;
-mod foresight;
-mod gates;
-mod growth;
+mod forecast_accuracy;
 mod help_examples;
 mod install;
 mod json_outputs;
 mod log_why;
 mod mac_scripts;
-mod nothing_to_show;
 mod oldest_git;
+mod packaging;
 mod recipes;
 mod report;
 mod settings_schema;
 mod soak;
 mod stop;
-mod terminal_words;
-mod walls;
+mod terminal_escapes;
 mod workflows;
 
 /// The commands that a page of help lists, under whatever headings: between its usage and its options.

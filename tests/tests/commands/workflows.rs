@@ -1,7 +1,7 @@
 //! GitHub's workflows: one file names the machines that they run on, with the day on which GitHub ends them, and every action is
 //! pinned by the commit of its version.
 
-use crate::delivery::{LONG, script};
+use crate::packaging::{LONG, script};
 use plimsoll_testkit::world::World;
 use plimsoll_testkit::{target_dir, workspace_root};
 use serde_json::Value;

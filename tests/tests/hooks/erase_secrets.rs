@@ -1,8 +1,8 @@
 //! `plimsoll turns erase --secrets`: what older logs hold is found, named by kind and place, and gone from the log, its
 //! large pieces, its torn end and what waits; the chain holds, and nothing else is lost.
 
-use crate::crash_points::stage::{Play, Stage};
-use crate::crash_points::trace;
+use crate::crash_points::prepared_world::{Play, Stage};
+use crate::crash_points::syscall_trace;
 use plimsoll_domain::SessionId;
 use plimsoll_domain::log_line::RecordKind;
 use plimsoll_domain::turn::record::encode_fields;
@@ -182,18 +182,18 @@ fn interrupt_everywhere(world: World, arguments: &[&str], is_gone: impl Fn(&Worl
     let stage = Stage::new(world);
     let play = Play::command(arguments);
     stage.keep();
-    let (finished, kills) = trace::kill_points(&stage, &play);
+    let (finished, kills) = syscall_trace::kill_points(&stage, &play);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(is_gone(&stage.world), "nothing was erased: {finished:?}");
     stage.put_back();
-    let refusals = trace::error_points(&stage, &play);
+    let refusals = syscall_trace::error_points(&stage, &play);
     let mut unfinished = 0;
     let all = kills.iter().map(|point| (point, true)).chain(refusals.iter().map(|point| (point, false)));
     for (point, is_kill) in all {
         stage.put_back();
         let interrupted = match is_kill {
-            true => trace::killed(&stage, &play, point),
-            false => trace::refused(&stage, &play, point, true),
+            true => syscall_trace::killed(&stage, &play, point),
+            false => syscall_trace::refused(&stage, &play, point, true),
         };
         let place = format!("{point}: {interrupted:?}");
         let verified = turns(&stage.world, &["verify"]);

@@ -1,8 +1,8 @@
 //! The working memory: its commands, its server, its frames, and that the model sees it.
 
 mod frames;
+mod hook_processes;
 mod mcp;
 mod memory_command;
-mod one_process;
+mod memory_in_requests;
 mod run_memory;
-mod visibility;

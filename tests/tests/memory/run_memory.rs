@@ -1,6 +1,6 @@
 //! `plimsoll run --memory` with the real client: one memory over all sessions, the root frame is the run.
 
-use crate::frames::stage::pop;
+use crate::frames::harness::pop;
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::tick;
 use plimsoll_testkit::world::{Finished, World};

@@ -1,14 +1,14 @@
 //! `fleet join`: several machines work on one plan by a database and a git remote. Each has its own HOME, its own clone and its own
 //! process group; nothing is lost, and nothing lands twice.
 
-mod bench;
-mod database;
-mod namespaces;
-mod network;
-mod remote;
-mod steering;
+mod database_faults;
+mod end_and_pause;
+mod harness;
+mod network_faults;
+mod network_namespaces;
+mod remote_faults;
 
-use bench::{
+use harness::{
     Fleet, LIMIT, NO_DATABASE, TASK, Terms, all_end_well, assert_tidy, does, honest, join, kill_machine,
     number, processes, signal_machine,
 };

@@ -1,6 +1,6 @@
 //! `--verify-sandbox`: projects pass their tests in it, and what an agent wrote into a project reaches nothing outside.
 
-use crate::parked::staged;
+use crate::park_items::staged;
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::story::Turn;
 use plimsoll_testkit::world::{Finished, World};

@@ -1,6 +1,6 @@
 //! `run --workers`: several workers share a plan, each item in a worktree of its own, and nothing is lost or merged twice.
 
-use crate::parked::stand_in;
+use crate::park_items::stand_in;
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::story::Turn;

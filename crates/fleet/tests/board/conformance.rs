@@ -1,6 +1,6 @@
 //! Both boards, step by step: what one answers the other answers, and the rows are the board in memory.
 
-use crate::bench::{Member, client, database, plan};
+use crate::harness::{Member, client, database, plan};
 use crate::interleavings::{Kept, run};
 use plimsoll_domain::board::{Aside, BoardState, Moment};
 use plimsoll_fleet::{Fleet, FleetError};
@@ -136,7 +136,7 @@ fn pgbouncer_between_changes_nothing() {
 #[test]
 fn a_late_renewal_takes_no_place_that_somebody_else_is_at_by_now() {
     let server = Postgres::start(Setup::default());
-    let items = crate::bench::items(&["a (area: src/a)", "b (area: src)", "c"]);
+    let items = crate::harness::items(&["a (area: src/a)", "b (area: src)", "c"]);
     let mut both = Both::new(&server, &server.socket(), &items);
     let first = both.claim("one", 0).expect("an item");
     both.set_aside(first, Aside::Question("which?".to_owned())).expect("mine");
@@ -170,7 +170,7 @@ fn plans_of_any_shape_are_the_same_board() {
         &["a (area: src/dates)", "b (area: src/dates.rs)", "c (area: src/dates/x)", "d (area: ünï/%_)"],
         &["it's \"quoted\" \\ {} \u{1f6a2} $1 (area: a'b)", "x"],
     ] {
-        let items = crate::bench::items(texts);
+        let items = crate::harness::items(texts);
         let mut both = Both::new(&server, &server.socket(), &items);
         both.board();
         for worker in 0..items.len() {

@@ -8,14 +8,14 @@
     reason = "tests of real servers, which make their files and sockets"
 )]
 
-mod bench;
+mod concurrent_workers;
 mod conformance;
-mod faults;
-mod reached;
-mod rogue;
+mod connection;
+mod dashboard_views;
+mod database_faults;
+mod harness;
+mod hostile_servers;
 mod scale;
-mod together;
-mod views;
 
 /// The suite of `policy::workers`: the same file, so that both boards are held to the same.
 #[path = "../../../policy/tests/interleavings/suite.rs"]

@@ -1,7 +1,7 @@
 //! A fleet of a thousand workers and ten thousand items, without clients: how many claims there are in a second, how long one takes,
 //! and what that does with the size of the plan. Left out of all profiles but one: `cargo nextest run --profile fleet`.
 
-use crate::bench::{Member, client, create, open};
+use crate::harness::{Member, client, create, open};
 use plimsoll_fleet::WorkerReport;
 use plimsoll_testkit::postgres::{Postgres, Setup};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,8 +1,8 @@
 //! `plimsoll query`: one table of filters and answers that each engine is held to, and what the command makes of
 //! them.
 
-mod behaviour;
 mod paragraphs;
+mod query_behavior;
 
 use paragraphs::{Paragraph, read};
 use plimsoll_testkit::bin_dir;

@@ -6,12 +6,12 @@
     reason = "tests spoil files by hand and start processes"
 )]
 
-mod common;
-mod crowd;
-mod damage;
-mod erasing;
-mod noted_memory;
-mod packed;
-mod places;
+mod compressed_log;
+mod concurrent_writers;
+mod damaged_log;
+mod erased_turns;
+mod harness;
+mod memory_snapshot;
+mod pending_turns;
 mod power_cut;
-mod waiting;
+mod unusable_folders;

@@ -1,7 +1,7 @@
 //! What a power cut leaves of what was not put on the disk: files that are shorter, that have holes of zeros, old ones under new
 //! names and none at all. Whoever reads on records again what is gone, and nothing twice.
 
-use crate::common::{Place, TIMEOUT, files, large, prompt, said};
+use crate::harness::{Place, TIMEOUT, files, large, prompt, said};
 use plimsoll_store::turn_log::{Head, NewRecord};
 use std::fs;
 use std::ops::Range;

@@ -1,8 +1,8 @@
 //! What the client tells hooks, where it drops them, and what stands in its result and its transcript: one session in
 //! which every hook only writes down what it is told.
 
+use super::harness::{Record, Recorders, agent, session, settings, transcript_lines, world};
 use super::probes::Findings;
-use super::stage::{Record, Recorders, agent, session, settings, transcript_lines, world};
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::world::World;
 use serde_json::{Value, json};

@@ -1,14 +1,14 @@
 //! Every version of the client: what it gives, what it lacks, and that a lack is handled. `scripts/client-matrix.sh` tries
 //! the whole list; without its variable the pinned version is tried.
 
+mod clients_page;
 mod events;
 mod expected;
-mod ordinary;
-mod page;
+mod harness;
+mod ordinary_session;
 mod plugin;
 mod probes;
 mod run;
-mod stage;
 
 use plimsoll_testkit::client::CLIENT_VERSION;
 use probes::{Findings, PROBES};
@@ -16,7 +16,7 @@ use probes::{Findings, PROBES};
 fn try_client(version: &str) {
     let mut findings = Findings::default();
     if expected::is_borne(version) {
-        for part in [events::look, ordinary::look, run::look, plugin::look] {
+        for part in [events::look, ordinary_session::look, run::look, plugin::look] {
             part(version, &mut findings);
         }
     } else {
@@ -42,7 +42,7 @@ fn the_clients_that_were_asked_for_give_what_is_known_of_them() {
         .filter(|version| std::panic::catch_unwind(|| try_client(version)).is_err())
         .map(str::to_owned)
         .collect();
-    println!("{}", page::matrix(&expected::all()));
+    println!("{}", clients_page::matrix(&expected::all()));
     assert!(failed.is_empty(), "not as is known: {failed:?}");
 }
 
@@ -54,7 +54,7 @@ fn asked_for() -> Option<String> {
 fn the_page_shows_what_is_known() {
     // The script first finds out, then asks for the page.
     if asked_for().is_none() {
-        page::check();
+        clients_page::check();
     }
 }
 

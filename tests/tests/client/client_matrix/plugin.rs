@@ -1,7 +1,7 @@
 //! A session with the plugin alone.
 
+use super::harness::{session, world};
 use super::probes::Findings;
-use super::stage::{session, world};
 use plimsoll_testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
 use plimsoll_testkit::workspace_root;
 

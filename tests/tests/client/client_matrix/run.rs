@@ -1,7 +1,7 @@
 //! A run: a checkpoint, a resume, an emergency, an end; and what becomes of errors of the API.
 
+use super::harness::{MODEL, TIMEOUT, world};
 use super::probes::Findings;
-use super::stage::{MODEL, TIMEOUT, world};
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::story::{Turn, story};
 use plimsoll_testkit::world::{Finished, World};

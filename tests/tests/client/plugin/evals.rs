@@ -2,7 +2,7 @@
 //! The scripted one here does what the plugin's commands tell it: every case is read, runs with the plugin's hooks, commands and
 //! server, and has checks that pass with the plugin and, but for those of a plain question, fail without it.
 
-use super::stage::folder;
+use super::harness::folder;
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::target_dir;
 use plimsoll_testkit::world::World;

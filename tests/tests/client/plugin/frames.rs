@@ -1,6 +1,6 @@
 //! Frames under the plugin: its tools have other names than `init`'s, and so has its agent.
 
-use super::stage::{session, world};
+use super::harness::{session, world};
 use plimsoll_testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
 use serde_json::json;
 

@@ -1,12 +1,12 @@
 //! The Claude Code plugin: its files, and what the real client makes of them.
 
-mod entries;
 mod evals;
-mod files;
 mod frames;
-mod market;
-mod missing;
-mod released;
+pub(crate) mod harness;
+mod hook_entries;
+mod marketplace;
+mod missing_programs;
+mod no_double_hooks;
+mod plugin_files;
+mod release_plugin;
 mod session;
-pub(crate) mod stage;
-mod twice;

@@ -1,6 +1,6 @@
 //! One session with the plugin alone.
 
-use super::stage::{count, past_the_first_level, session, tools, turn_log, world};
+use super::harness::{count, past_the_first_level, session, tools, turn_log, world};
 use plimsoll_domain::log_line::RecordKind;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 
@@ -72,7 +72,7 @@ fn the_commands_have_the_plugins_name_and_may_run_plimsoll() {
 fn a_client_without_batches_of_tools_takes_no_hook_of_the_plugin_and_works() {
     let model = ScriptedModel::steps(vec![Step::bash("echo hi"), Step::text("done")]);
     let world = world(&model);
-    let folder = super::stage::folder().display().to_string();
+    let folder = super::harness::folder().display().to_string();
     let client = plimsoll_testkit::client::claude_version("2.0.77");
     let arguments =
         ["-p", "hi", "--plugin-dir", &folder, "--output-format", "json", "--allowedTools", "Bash"];

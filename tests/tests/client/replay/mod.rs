@@ -2,12 +2,12 @@
 //! stream, transcript, requests and exit code must be the same, with their fields, in their order. What the client does
 //! otherwise one day is seen here, and the tests that stand on the replay are not believed until it knows.
 
-mod kinds;
-mod recording;
-mod trace;
+mod recorded_words;
+mod session_kinds;
+mod session_trace;
 
-use kinds::{KINDS, Kind};
-use trace::{Trace, play};
+use session_kinds::{KINDS, Kind};
+use session_trace::{Trace, play};
 
 fn compare(kind: &Kind) {
     let (real, mut replayed) = (play(kind, false), play(kind, true));

@@ -1,8 +1,8 @@
 //! `plimsoll turns export`: judged by the packages of the formats, by a browser, and by a corpus of secrets.
 
-mod erased;
+mod erased_turns;
+mod html_page;
 mod otlp;
-mod page;
 mod secrets;
 
 use plimsoll_testkit::world::{Finished, World};

@@ -1,10 +1,10 @@
 //! `plimsoll fleet` as users start it, against a real PostgreSQL and a git remote.
 
-mod check;
-mod faults;
-mod hostile;
-mod page;
-mod story;
+mod doctor_fleet;
+mod fleet_errors;
+mod fleet_page;
+mod hostile_database;
+mod whole_fleet;
 
 use plimsoll_domain::workers::{ItemOutcome, ItemResult};
 use plimsoll_fleet::{Database, Fleet, URL, find_settings_by};

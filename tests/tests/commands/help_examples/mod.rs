@@ -5,15 +5,15 @@
 //! help says what it does, has a case that prepares the one and checks the other.
 
 mod cases;
-mod reading;
+mod example_parser;
 mod worlds;
 
 use cases::{ONLY_RUNS, Shell, all_cases};
+use example_parser::{Example, PLAN_LINES, Page, SETTINGS_ENTRY, pages, split_description};
 use plimsoll_domain::item_area;
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::{Finished, World};
-use reading::{Example, PLAN_LINES, Page, SETTINGS_ENTRY, pages, split_description};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -1,15 +1,15 @@
 //! `plimsoll init` and `uninstall` on real files, and what the real client makes of the result.
 
-mod any;
-mod client;
-mod copied;
-mod files;
-mod lasting;
-mod memory;
-mod memory_client;
-mod stage;
-mod team;
-mod users;
+mod byte_for_byte;
+mod generated_settings;
+mod harness;
+mod init_memory;
+mod init_project;
+mod installed_hooks;
+mod installed_memory;
+mod npx_init;
+mod program_paths;
+mod user_environments;
 
 use plimsoll_protocol::settings::{self, HookSupport};
 use plimsoll_testkit::workspace_root;

@@ -1,6 +1,6 @@
 //! The page as a browser shows it: on a telephone and a desk, by day and by night, with scripts off.
 
-use crate::report::night::{page, stage};
+use crate::report::sample_run::{page, stage};
 use plimsoll_testkit::target_dir;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::browser::browser;
@@ -66,7 +66,7 @@ fn on_a_telephone_by_day_and_by_night_everything_can_be_read() {
 
 #[test]
 fn on_a_desk_it_fits_and_hostile_words_are_still_words() {
-    let (world, html) = crate::report::page::hostile();
+    let (world, html) = crate::report::report_page::hostile();
     let seen = measured(&world, &framed(&world, &html, 360), &[]);
     assert_eq!(
         (&seen["wider"], &seen["scrolls"]),

@@ -1,9 +1,9 @@
 //! What a person or a shell loop calls, and the server.
 
+use crate::crash_points::prepared_projects::{RUN, SESSION, Scene, state, transcript};
+use crate::crash_points::prepared_world::Play;
 use crate::crash_points::scenario::{Kind, Scenario};
-use crate::crash_points::scenes::{RUN, SESSION, Scene, state, transcript};
-use crate::crash_points::stage::Play;
-use crate::crash_points::{remains, trace};
+use crate::crash_points::{files_afterwards, syscall_trace};
 use plimsoll_domain::RunState;
 use plimsoll_domain::state::{IterationRecord, Phase};
 use plimsoll_domain::taken_back::TakenBack;
@@ -124,15 +124,15 @@ fn a_tick_without_a_verdict_becomes_a_question() {
 fn whole_after_kills(scene: &Scene, play: &Play, every: usize, next: &Play, is_well: fn(&Finished) -> bool) {
     let stage = &scene.stage;
     stage.keep();
-    for point in trace::kill_points(stage, play).1.iter().step_by(every) {
+    for point in syscall_trace::kill_points(stage, play).1.iter().step_by(every) {
         stage.put_back();
-        let killed = trace::killed(stage, play, point);
+        let killed = syscall_trace::killed(stage, play, point);
         assert_eq!(killed.signal, Some(9), "{point}: {killed:?}");
-        let faults = remains::faults(stage, true);
+        let faults = files_afterwards::faults(stage, true);
         assert!(faults.is_empty(), "{point}: {faults:?}");
         let finished = stage.run(next);
         assert!(is_well(&finished), "{point}: {finished:?}");
-        let faults = remains::faults(stage, true);
+        let faults = files_afterwards::faults(stage, true);
         assert!(faults.is_empty(), "afterwards, {point}: {faults:?}");
     }
 }

@@ -1,8 +1,8 @@
 //! The hook programs.
 
+use crate::crash_points::prepared_projects::{RUN, Scene, transcript};
+use crate::crash_points::prepared_world::Play;
 use crate::crash_points::scenario::{Kind, Scenario};
-use crate::crash_points::scenes::{RUN, Scene, transcript};
-use crate::crash_points::stage::Play;
 use serde_json::json;
 
 fn check(name: &'static str, scene: Scene, play: Play) {
@@ -167,7 +167,7 @@ fn the_status_line_publishes() {
     let text = std::fs::read_to_string(plimsoll_testkit::fixtures().join("statusline/usage.1m.json"))
         .expect("a fixture");
     let mut status: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    status["session_id"] = crate::crash_points::scenes::SESSION.into();
+    status["session_id"] = crate::crash_points::prepared_projects::SESSION.into();
     status["workspace"] = json!({"project_dir": scene.stage.world.project()});
     let play = Play::of("plimsoll-statusline", &[]).stdin(status).env("PLIMSOLL_RUN_ID", RUN);
     check("status line", scene, play);

@@ -1,7 +1,7 @@
 //! `init` and `uninstall`: a user's settings are wholly old or wholly new.
 
+use crate::crash_points::prepared_world::{Play, Stage};
 use crate::crash_points::scenario::{Kind, Scenario};
-use crate::crash_points::stage::{Play, Stage};
 use plimsoll_testkit::world::World;
 
 const USERS: &[&str] = &[".claude/settings.local.json", ".mcp.json"];

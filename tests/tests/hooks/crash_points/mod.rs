@@ -3,11 +3,11 @@
 //! ones that users get.
 
 mod commands;
+mod files_afterwards;
 mod hooks;
 mod install;
-mod remains;
+pub(crate) mod prepared_projects;
+pub(crate) mod prepared_world;
 mod scenario;
-pub(crate) mod scenes;
-pub(crate) mod stage;
-pub(crate) mod trace;
-mod trouble;
+pub(crate) mod syscall_trace;
+mod system_faults;

@@ -1,8 +1,8 @@
 //! A program that is killed before each of its changes, or refused each of them, and what must hold afterwards.
 
-use crate::crash_points::remains::{self, Words};
-use crate::crash_points::stage::{Play, Stage};
-use crate::crash_points::trace::{self, Point};
+use crate::crash_points::files_afterwards::{self, Words};
+use crate::crash_points::prepared_world::{Play, Stage};
+use crate::crash_points::syscall_trace::{self, Point};
 use plimsoll_testkit::world::Finished;
 
 /// Whose program it is: that says how it may fail.
@@ -54,14 +54,14 @@ impl Scenario {
     pub fn check(self) {
         self.stage.keep();
         let started = std::time::Instant::now();
-        let (first, kills) = trace::kill_points(&self.stage, &self.play);
+        let (first, kills) = syscall_trace::kill_points(&self.stage, &self.play);
         let reference = Reference::of(&self, first);
         let mut amiss: Vec<String> = Vec::new();
         for point in kills.iter().step_by(self.every) {
             amiss.extend(self.kill(point, &reference));
         }
         self.stage.put_back();
-        let refusals = trace::error_points(&self.stage, &self.play);
+        let refusals = syscall_trace::error_points(&self.stage, &self.play);
         for (place, point) in refusals.iter().enumerate().step_by(self.every) {
             // In turn once, and from then on.
             amiss.extend(self.refuse(point, place / self.every % 2 == 1, &reference));
@@ -78,13 +78,13 @@ impl Scenario {
 
     fn kill(&self, point: &Point, reference: &Reference) -> Vec<String> {
         self.stage.put_back();
-        let killed = trace::killed(&self.stage, &self.play, point);
+        let killed = syscall_trace::killed(&self.stage, &self.play, point);
         let mut amiss = Vec::new();
         // How often threads wake each other is chance: then the call may not come.
         if killed.signal != Some(9) && !self.play.has_threads {
             amiss.push(format!("it was not killed: {killed:?}"));
         }
-        amiss.extend(remains::faults(&self.stage, false));
+        amiss.extend(files_afterwards::faults(&self.stage, false));
         amiss.extend(self.torn(reference));
         amiss.extend(self.go_on(reference, true, true));
         named(amiss, &format!("killed before {point}"))
@@ -92,10 +92,10 @@ impl Scenario {
 
     fn refuse(&self, point: &Point, for_good: bool, reference: &Reference) -> Vec<String> {
         self.stage.put_back();
-        let finished = trace::refused(&self.stage, &self.play, point, for_good);
+        let finished = syscall_trace::refused(&self.stage, &self.play, point, for_good);
         let mut amiss = Vec::new();
         amiss.extend(self.bad_manners(&finished));
-        amiss.extend(remains::faults(&self.stage, false));
+        amiss.extend(files_afterwards::faults(&self.stage, false));
         amiss.extend(self.torn(reference));
         let said = finished.stderr.clone();
         amiss.extend(self.go_on(reference, false, point.call.starts_with("unlink")));
@@ -114,15 +114,15 @@ impl Scenario {
         if !reference.codes.contains(&finished.code) {
             amiss.push(format!("afterwards: {finished:?}"));
         }
-        amiss.extend(remains::faults(&self.stage, true));
+        amiss.extend(files_afterwards::faults(&self.stage, true));
         // The copy of the state comes with its next change; what a turn log was refused comes in another order.
         let later: &[&str] = &["/.git/plimsoll/", "/plimsoll/turns/"];
-        let mut differences = reference.differences(&remains::words(&self.stage), was_killed);
+        let mut differences = reference.differences(&files_afterwards::words(&self.stage), was_killed);
         differences.retain(|difference| {
             was_killed || !self.may_lose.iter().chain(later).any(|name| difference.contains(name))
         });
         amiss.extend(differences);
-        let drafts = remains::drafts(&self.stage);
+        let drafts = files_afterwards::drafts(&self.stage);
         if drafts.len() > usize::from((was_killed || may_leave) && !self.removes_drafts) {
             amiss.push(format!("left behind: {drafts:?}"));
         }
@@ -188,17 +188,17 @@ struct Reference {
 impl Reference {
     fn of(scenario: &Scenario, first: Finished) -> Reference {
         let stage = &scenario.stage;
-        let once = remains::words(stage);
+        let once = files_afterwards::words(stage);
         let users =
             scenario.users.iter().map(|path| (*path, std::fs::read(stage.world.path(path)).ok())).collect();
         let second = stage.run(&scenario.play);
-        let twice = remains::words(stage);
-        let faults = remains::faults(stage, true);
+        let twice = files_afterwards::words(stage);
+        let faults = files_afterwards::faults(stage, true);
         assert!(faults.is_empty(), "{}: {faults:?}", scenario.name);
         // The same once more: what differs by chance is no measure.
         stage.put_back();
         stage.run(&scenario.play);
-        let again = remains::words(stage);
+        let again = files_afterwards::words(stage);
         let reference = Reference { once, twice, codes: vec![first.code, second.code], users };
         let chance = reference.differences(&again, false);
         assert!(chance.is_empty(), "{}: chance: {chance:?}", scenario.name);

@@ -1,11 +1,11 @@
 //! The status line as its users meet it: foreign faults, repositories, values of their own, other lines.
 
-mod edit;
-mod faults;
-mod git;
-mod own;
-mod page;
-mod wrap;
+mod bad_payloads;
+mod custom_segments;
+mod edit_command;
+mod git_segments;
+mod statusline_page;
+mod wrap_command;
 
 use plimsoll_testkit::world::{Launch, World};
 use serde_json::{Value, json};

@@ -1,12 +1,12 @@
 //! The turn log of sessions of the real client: what the model said and what came of it, compared with the client's
 //! own transcripts and with what the scripted model sent.
 
-mod common;
-mod durable;
-mod endings;
-mod failures;
-mod locked;
-mod reading;
-mod recorded;
-mod refused;
-mod streams;
+mod changing_transcripts;
+mod failed_turns;
+mod harness;
+mod locked_log;
+mod recorded_transcripts;
+mod refused_calls;
+mod session_endings;
+mod several_streams;
+mod sync_points;

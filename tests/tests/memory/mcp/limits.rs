@@ -1,6 +1,6 @@
 //! The client checks nothing: every limit is the server's, and a call that is refused changes nothing.
 
-use crate::mcp::client::Client;
+use crate::mcp::json_rpc_client::Client;
 use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -1,11 +1,11 @@
 //! `plimsoll-mcp` as its clients see it: a plain one of our own, the MCP Inspector, and the real one.
 
-mod client;
-mod crowd;
-mod eras;
+mod concurrent_servers;
+mod confined_paths;
 mod inspector;
+mod json_rpc_client;
 mod limits;
-mod paths;
-mod real;
-mod start;
+mod protocol_versions;
+mod real_client;
+mod startup_time;
 mod tools;

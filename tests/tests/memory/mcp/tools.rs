@@ -1,6 +1,6 @@
 //! What each tool says of itself, and does.
 
-use crate::mcp::client::Client;
+use crate::mcp::json_rpc_client::Client;
 use plimsoll_testkit::fixtures;
 use plimsoll_testkit::world::World;
 use serde_json::{Value, json};

@@ -2,16 +2,16 @@
 //! and after each of them a simple model of the design says what must have come of it. A stand-in plays the client, with
 //! our real programs around it: the real client is in every other test.
 
-mod night;
-mod simple;
+mod random_runs;
+mod simple_model;
 
-use night::{Accident, End, Fill, Night, Session, Work, any_night};
 use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{events, journal};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
+use random_runs::{Accident, End, Fill, Night, Session, Work, any_night};
 use serde_json::{Value, json};
-use simple::{BORNE, Simple};
+use simple_model::{BORNE, Simple};
 use std::time::Duration;
 
 const STATE: &str = ".claude/ralph-state.json";

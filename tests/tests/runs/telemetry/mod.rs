@@ -1,9 +1,9 @@
 //! A run's own spans and logs: they arrive as one tree with the sessions', and whatever becomes of the collector, the run is the
 //! same.
 
-mod faults;
-mod foreign;
-mod program;
+mod collector_faults;
+mod consent;
+mod otel_program;
 mod workers;
 
 use plimsoll_domain::{RunId, SessionId};

@@ -1,0 +1,242 @@
+//! Servers that are no database, or a hostile one: what they cost, and what is said of them.
+
+use crate::harness::settings;
+use plimsoll_fleet::{Database, FleetError, URL, standings};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+/// The longest length that a message can state: libraries read it as a signed number.
+const LONGEST: u32 = i32::MAX as u32;
+
+/// What a server does with each connection.
+type Behavior = fn(&mut TcpStream) -> std::io::Result<()>;
+
+/// Starts a server on loopback, which serves until the test's process ends.
+fn start_rogue(behavior: Behavior) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("its number").port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            // Who hangs up first is not what is tested.
+            let _ = behavior(&mut stream);
+        }
+    });
+    port
+}
+
+fn read_exactly(stream: &mut TcpStream, length: usize) -> std::io::Result<()> {
+    stream.read_exact(&mut vec![0; length])
+}
+
+/// Reads the question for TLS, and answers it.
+fn answer_tls(stream: &mut TcpStream, answer: &[u8]) -> std::io::Result<()> {
+    read_exactly(stream, 8)?;
+    stream.write_all(answer)
+}
+
+/// Reads what a client sends first: the question for TLS is refused, and the startup message answered.
+fn answer_startup(stream: &mut TcpStream, answer: &[u8]) -> std::io::Result<()> {
+    loop {
+        let mut length = [0; 4];
+        stream.read_exact(&mut length)?;
+        let rest = u32::from_be_bytes(length) as usize - 4;
+        read_exactly(stream, rest)?;
+        if rest > 4 {
+            return stream.write_all(answer);
+        }
+        stream.write_all(b"N")?;
+    }
+}
+
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(body.len() + 4).expect("a short message");
+    [&[kind][..], &length.to_be_bytes(), body].concat()
+}
+
+fn refusal(code: &str, words: &str) -> Vec<u8> {
+    message(b'E', format!("SFATAL\0VFATAL\0C{code}\0M{words}\0\0").as_bytes())
+}
+
+/// A message that announces this length, and bytes of it for as long as somebody takes them.
+fn flood(stream: &mut TcpStream, kind: u8, length: u32) -> std::io::Result<()> {
+    stream.write_all(&[&[kind][..], &length.to_be_bytes()].concat())?;
+    let piece = vec![b'x'; 1 << 20];
+    (0..512).try_for_each(|_| stream.write_all(&piece))
+}
+
+fn connection_accepted() -> Vec<u8> {
+    [message(b'R', &0_u32.to_be_bytes()), message(b'Z', b"I")].concat()
+}
+
+/// What is printed: the error, and what to do.
+fn printed(port: u16, more: &str) -> String {
+    let said = format!("host=127.0.0.1 port={port} user=x password=hunter2 connect_timeout=10 {more}");
+    let reached = Database::connect(settings(&[(URL, &said)]).expect("settings"));
+    // A server that lets everybody in shows what it is at the first question.
+    let asked = reached.and_then(|mut database| standings(&mut database).map(|_| ()));
+    let error = asked.expect_err("it is no database");
+    assert!(matches!(error, FleetError::Database { .. }), "{error}");
+    format!("{error}\nhint: {}", error.hint().unwrap_or_else(|| panic!("nothing to do about {error:?}")))
+}
+
+/// The most memory that this process has had, in bytes.
+fn peak_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("the peak");
+    let kilobytes: u64 =
+        line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number");
+    kilobytes * 1024
+}
+
+#[test]
+fn a_server_cannot_make_us_keep_more_than_a_fleet_needs() {
+    let rows: [(&str, &str, Behavior); 4] = [
+        ("instead of TLS", "sslmode=require", |stream| {
+            read_exactly(stream, 8)?;
+            flood(stream, b'E', LONGEST)
+        }),
+        ("while connecting", "sslmode=disable", |stream| {
+            answer_startup(stream, b"")?;
+            flood(stream, b'R', LONGEST)
+        }),
+        ("as an answer", "sslmode=prefer", |stream| {
+            answer_startup(stream, &connection_accepted())?;
+            flood(stream, b'D', LONGEST)
+        }),
+        ("in many messages", "sslmode=disable", |stream| {
+            answer_startup(stream, b"")?;
+            stream.write_all(&message(b'R', &0_u32.to_be_bytes()))?;
+            (0..10_000).try_for_each(|number| {
+                let setting = format!("{number}\0{}\0", "x".repeat(60_000));
+                stream.write_all(&message(b'S', setting.as_bytes()))
+            })
+        }),
+    ];
+    for (name, mode, behavior) in rows {
+        let before = peak_memory();
+        let printed = printed(start_rogue(behavior), mode);
+        // The kernel sums the pages of several processors only now and then, so the figure may even fall a little.
+        let taken = peak_memory().saturating_sub(before);
+        assert!(taken < 48 << 20, "{name}: {taken} bytes");
+        assert!(printed.contains("it announces an answer of "), "{name}: {printed}");
+    }
+}
+
+#[test]
+fn each_refusal_is_said_as_it_is_with_what_to_do() {
+    let rows: [(&str, &str, Behavior, &[&str]); 16] = [
+        ("no TLS", "sslmode=require", |stream| answer_tls(stream, b"N"), &["it has no TLS", "turn on `ssl`"]),
+        (
+            "refused before TLS",
+            "sslmode=require",
+            |stream| answer_tls(stream, &refusal("28000", "no pg_hba.conf entry for host")),
+            &["it refuses this user, database or connection: no pg_hba.conf entry for host", "pg_hba.conf"],
+        ),
+        (
+            "full before TLS",
+            "sslmode=require",
+            |stream| answer_tls(stream, &refusal("53300", "sorry, too many clients already")),
+            &["all of its connections are taken", "max_connections"],
+        ),
+        (
+            "full, and TLS is only preferred",
+            "sslmode=prefer",
+            |stream| answer_startup(stream, &refusal("53300", "sorry, too many clients already")),
+            &["all of its connections are taken", "max_connections"],
+        ),
+        (
+            "no such database, and TLS is only preferred",
+            "sslmode=prefer",
+            |stream| answer_startup(stream, &refusal("3D000", "database \"x\" does not exist")),
+            &["database \"x\" does not exist", "check user, database"],
+        ),
+        (
+            "wrong password",
+            "sslmode=disable",
+            |stream| answer_startup(stream, &refusal("28P01", "password authentication failed")),
+            &["the user or the password is wrong: password authentication failed", "PGPASSWORD"],
+        ),
+        (
+            "starting",
+            "sslmode=allow",
+            |stream| answer_startup(stream, &refusal("57P03", "the database system is starting up")),
+            &["it is starting or shutting down", "try again"],
+        ),
+        (
+            "closed before TLS",
+            "sslmode=require",
+            |stream| read_exactly(stream, 8),
+            &["it closed the connection", "see its log"],
+        ),
+        (
+            "closed",
+            "sslmode=disable",
+            |stream| answer_startup(stream, b""),
+            &["it closed the connection", "see its log"],
+        ),
+        (
+            "closed while TLS begins",
+            "sslmode=require",
+            |stream| {
+                answer_tls(stream, b"S")?;
+                read_exactly(stream, 64)
+            },
+            &["TLS cannot be set up", "closed the connection", "TLS 1.2 or 1.3"],
+        ),
+        (
+            "other words than TLS",
+            "sslmode=require",
+            |stream| {
+                answer_tls(stream, b"S")?;
+                stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")?;
+                read_exactly(stream, 64)
+            },
+            &["TLS cannot be set up", "check that the address"],
+        ),
+        (
+            "another protocol",
+            "sslmode=disable",
+            |stream| answer_startup(stream, b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+            &["does not speak PostgreSQL's protocol", "check host and port"],
+        ),
+        (
+            "another protocol instead of TLS",
+            "sslmode=require",
+            |stream| answer_tls(stream, b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+            &["does not speak PostgreSQL's protocol", "check host and port"],
+        ),
+        (
+            "a message out of turn",
+            "sslmode=disable",
+            |stream| answer_startup(stream, &message(b'N', b"x")),
+            &["does not speak PostgreSQL's protocol", "check host and port"],
+        ),
+        (
+            "a method that is not known",
+            "sslmode=disable",
+            |stream| answer_startup(stream, &message(b'R', &7_u32.to_be_bytes())),
+            &["it refuses this user, database or connection", "pg_hba.conf"],
+        ),
+        (
+            "a password in the clear",
+            "sslmode=disable channel_binding=require",
+            |stream| answer_startup(stream, &message(b'R', &3_u32.to_be_bytes())),
+            &["does not tie the password to TLS", "scram-sha-256"],
+        ),
+    ];
+    for (name, mode, behavior, words) in rows {
+        let printed = printed(start_rogue(behavior), mode);
+        for part in words {
+            assert!(printed.contains(part), "{name}: {part} in {printed}");
+        }
+        let is_about_tls = words.iter().any(|words| words.contains("TLS"));
+        assert_eq!(
+            printed.lines().next().is_some_and(|line| line.contains("TLS")),
+            is_about_tls,
+            "{name}: {printed}"
+        );
+        assert!(!printed.contains("hunter2"), "{name}: {printed}");
+    }
+}

@@ -1,0 +1,83 @@
+//! Releases of small programs, and a server on loopback that has them.
+
+use crate::packaging::shell;
+use plimsoll_testkit::workspace_root;
+use plimsoll_testkit::world::World;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub(super) const TARGETS: [&str; 4] = [
+    "aarch64-apple-darwin",
+    "aarch64-unknown-linux-musl",
+    "x86_64-apple-darwin",
+    "x86_64-unknown-linux-musl",
+];
+
+/// The address of the repository, as Cargo.toml has it.
+pub(super) fn repository() -> String {
+    let manifest = std::fs::read_to_string(workspace_root().join("Cargo.toml")).expect("Cargo.toml");
+    let line = manifest.lines().find_map(|line| line.strip_prefix("repository = ")).expect("an address");
+    line.trim_matches('"').to_owned()
+}
+
+/// The one of this machine.
+pub(super) fn own_target() -> &'static str {
+    let own = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+    TARGETS.into_iter().find(|target| *target == own).expect("a target")
+}
+
+/// Archives of programs that only say their names, and `plimsoll` its version, with their sums.
+pub(super) fn stand_in(world: &World, folder: &str, version: &str) {
+    let mut programs: Vec<&str> = plimsoll_protocol::settings::PROGRAMS.to_vec();
+    programs.extend(["plimsoll-hook", "plimsoll-mcp", "plimsoll-fleet", "plimsoll-linear", "plimsoll-otel"]);
+    let only = format!("plimsoll-only-in-{version}");
+    programs.push(&only);
+    let mut line = format!("set -e; mkdir -p '{folder}' stage; ");
+    for target in TARGETS {
+        let root = format!("stage/plimsoll-{version}-{target}");
+        line += &format!(
+            "mkdir -p {root}/bin {root}/completions {root}/man/man1; \
+             printf '#!/bin/sh\\necho plimsoll {version}\\n' >{root}/bin/plimsoll; \
+             for name in {}; do printf '#!/bin/sh\\necho %s\\n' $name >{root}/bin/$name; done; chmod 755 {root}/bin/*; \
+             touch {root}/completions/plimsoll.bash {root}/completions/_plimsoll {root}/completions/plimsoll.fish; \
+             touch {root}/man/man1/plimsoll.1 {root}/man/man1/plimsoll-run.1; \
+             tar -czf '{folder}/plimsoll-{version}-{target}.tar.gz' -C stage plimsoll-{version}-{target}; ",
+            programs.join(" "),
+        );
+    }
+    shell(world, &format!("{line} cd '{folder}'; sha256sum *.tar.gz >SHA256SUMS")).expect_success();
+}
+
+/// Serves a folder until the test ends; below `/cut/` only the first half of each file. Answers the address.
+pub(super) fn serve(folder: PathBuf) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for connection in listener.incoming().flatten() {
+            let folder = folder.clone();
+            std::thread::spawn(move || answer(&connection, &folder));
+        }
+    });
+    address
+}
+
+fn answer(mut connection: &TcpStream, folder: &Path) -> Option<()> {
+    let mut lines = BufReader::new(connection).lines().map_while(Result::ok);
+    let asked = lines.next()?;
+    lines.find(String::is_empty)?;
+    let path = asked.split(' ').nth(1)?.trim_start_matches('/').split('?').next()?.to_owned();
+    let (path, is_cut) = match path.strip_prefix("cut/") {
+        Some(rest) => (rest.to_owned(), true),
+        None => (path, false),
+    };
+    let Ok(bytes) = std::fs::read(folder.join(path)) else {
+        return connection
+            .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            .ok();
+    };
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", bytes.len());
+    let sent = if is_cut { &bytes[..bytes.len() / 2] } else { &bytes[..] };
+    connection.write_all(head.as_bytes()).and_then(|()| connection.write_all(sent)).ok()
+}

@@ -1,0 +1,80 @@
+//! Paths that lead out of the project are refused; the races are tried in `plimsoll_store::confined`.
+
+use crate::mcp::json_rpc_client::Client;
+use plimsoll_testkit::world::World;
+use serde_json::json;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+#[test]
+fn no_path_leads_out_of_the_project() {
+    let world = World::without_git();
+    let root = world.project();
+    let outside = root.parent().expect("a folder").join("outside");
+    std::fs::create_dir(&outside).expect("a folder");
+    std::fs::write(outside.join("secret"), "secret").expect("a file");
+    world.write("inside/a.txt", "a");
+    symlink("../outside", world.path("link")).expect("a link");
+    symlink(&outside, world.path("absolute")).expect("a link");
+    symlink("../outside/new", world.path("dangling")).expect("a link");
+    symlink("inside", world.path("within")).expect("a link");
+    let mut client = Client::start(&world, &["--workspace"]);
+    let absolute = outside.join("secret").display().to_string();
+    for path in [
+        "../outside/secret",
+        "inside/../../outside/secret",
+        "inside/../inside/a.txt",
+        &absolute,
+        "/etc/passwd",
+        "link/secret",
+        "absolute/secret",
+        "dangling",
+    ] {
+        let read = client.refused("read_file", json!({"path": path}));
+        assert!(read.contains("leads out of the project: only paths below"), "{path}: {read}");
+        assert!(
+            client.refused("write_file", json!({"path": path, "content": "x"})).contains("leads out"),
+            "{path}"
+        );
+        assert!(client.refused("list_files", json!({"path": path})).contains("leads out"), "{path}");
+    }
+    assert!(client.refused("list_files", json!({"path": "link"})).contains("leads out"));
+    assert_eq!(std::fs::read_to_string(outside.join("secret")).expect("it"), "secret");
+    assert_eq!(std::fs::read_dir(&outside).expect("it").count(), 1);
+    let within = world.path("inside/a.txt").display().to_string();
+    for path in ["inside/a.txt", "./inside//a.txt", "within/a.txt", &within] {
+        assert_eq!(client.ok("read_file", json!({"path": path})), "a", "{path}");
+    }
+    assert_eq!(client.ok("list_files", json!({})), ".claude/\nabsolute@\ndangling@\ninside/\nlink@\nwithin@");
+}
+
+#[test]
+fn only_plain_files_are_read_and_written() {
+    let world = World::without_git();
+    let made = Command::new("mkfifo").arg(world.path("pipe")).status().expect("mkfifo");
+    assert!(made.success());
+    let _socket = std::os::unix::net::UnixListener::bind(world.path("socket")).expect("a socket");
+    // A link to a device leads out; a device inside needs root, and then is refused as one.
+    let made = Command::new("mknod").arg(world.path("device")).args(["c", "1", "5"]).output();
+    let has_device = made.is_ok_and(|made| made.status.success());
+    symlink("/dev/zero", world.path("zero")).expect("a link");
+    std::fs::create_dir(world.path("folder")).expect("a folder");
+    let mut client = Client::start(&world, &["--workspace"]);
+    let cases = [
+        ("pipe", "is a pipe"),
+        ("socket", "is a socket"),
+        ("folder", "is a folder"),
+        ("zero", "leads out"),
+        ("device", if has_device { "is a device" } else { "does not exist" }),
+        ("missing", "does not exist"),
+    ];
+    for (path, expected) in cases {
+        let read = client.refused("read_file", json!({"path": path}));
+        assert!(read.contains(expected), "{path}: {read}");
+        if expected != "does not exist" {
+            let written = client.refused("write_file", json!({"path": path, "content": "x"}));
+            assert!(written.contains(expected), "{path}: {written}");
+        }
+    }
+    assert!(client.refused("list_files", json!({"path": "pipe"})).contains("is no folder"));
+}
