@@ -4,9 +4,9 @@
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
 use plimsoll_testkit::{bin_dir, workspace_root};
+use plimsoll_tests::ScriptedAgent;
 use plimsoll_tests::browser::browser;
 use plimsoll_tests::dates::{agent, project};
-use plimsoll_tests::start_real;
 use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;
@@ -33,7 +33,9 @@ fn main() {
     for (name, value) in [("TERM", "xterm-256color"), ("COLUMNS", "110")] {
         world.set_env(name, value);
     }
-    let _model = start_real(&mut world, |turn| agent(turn).delay(Duration::from_millis(150)));
+    let _model = ScriptedAgent::new(|turn| agent(turn).delay(Duration::from_millis(150)))
+        .with_real_client()
+        .start(&mut world);
     world.plimsoll(&["init", "--user"]).run().expect_success();
     world.write("fix_plan.md", PLAN);
     draw(&pictures.join("plan.svg"), &shown(&world, &["plan"]));

@@ -3,7 +3,7 @@
 
 use plimsoll_testkit::client;
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_tests::{ITEMS, play_real, world};
+use plimsoll_tests::{ITEMS, ScriptedAgent, world};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -19,10 +19,13 @@ fn main() {
 /// One session whose window fills by so many percent a batch.
 fn tell(name: &str, step: u64) {
     let mut world = world(ITEMS);
-    let _model = play_real(&mut world, move |turn| {
+    let _model = ScriptedAgent::new(move |turn| {
         let answer = if turn.step < BATCHES { Step::bash("true") } else { Step::text("Done.") };
         answer.usage((turn.step as u64 + 1) * step * 10_000)
-    });
+    })
+    .with_real_client()
+    .at_real_pace()
+    .start(&mut world);
     world.plimsoll(&["init", "--local"]).run().expect_success();
     let words = ["-p", "Go on.", "--model", "opus", "--allowedTools", "Bash"];
     world.claude(&words).timeout(Duration::from_secs(120)).run().expect_success();

@@ -4,7 +4,7 @@
 use plimsoll_testkit::client;
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{ITEMS, start_real, world};
+use plimsoll_tests::{ITEMS, ScriptedAgent, world};
 use serde_json::Value;
 
 const BATCHES: usize = 60;
@@ -57,10 +57,12 @@ fn median(spent: &mut [f64]) -> f64 {
 /// The processor time of one session, in seconds.
 fn session(hooks: Hooks) -> f64 {
     let mut world = world(ITEMS);
-    let _model = start_real(&mut world, move |turn| {
+    let _model = ScriptedAgent::new(move |turn| {
         let answer = if turn.step < BATCHES { Step::bash(COMMAND) } else { Step::text("Done.") };
         answer.usage((turn.step as u64 + 1) * 10_000)
-    });
+    })
+    .with_real_client()
+    .start(&mut world);
     install(&world, hooks);
     let line = "claude -p 'Go on.' --model opus --allowedTools Bash >/dev/null && times";
     let told = world.command("bash", &["-c", line]).run().expect_success().stdout;

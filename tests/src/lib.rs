@@ -132,42 +132,63 @@ pub fn honest(turn: &Turn<'_>) -> Step {
     }
 }
 
-/// Starts a story, and points the world and its replayed client at it: for tests about our side.
-pub fn start(world: &mut World, tell: impl FnMut(&Turn<'_>) -> Step + Send + 'static) -> ScriptedModel {
-    let model = start_real(world, tell);
-    world.use_replay();
-    model
+/// The model of a test: a function that answers each turn of each session. By default it answers at once, and a replayed client
+/// takes the place of the real one.
+pub struct ScriptedAgent<F> {
+    answer: F,
+    delay: Option<Duration>,
+    client: Client,
 }
 
-/// The same at the pace of a real model.
-pub fn play(world: &mut World, mut tell: impl FnMut(&Turn<'_>) -> Step + Send + 'static) -> ScriptedModel {
-    start(world, move |turn| tell(turn).delay(LIFELIKE))
+/// The client of a test's sessions.
+enum Client {
+    Replayed,
+    Real,
+    /// Real in the sessions with these numbers, replayed in the others.
+    RealIn(Vec<u32>),
 }
 
-/// Starts a story for the real client: for tests about the client, or about what was never recorded.
-pub fn start_real(world: &mut World, tell: impl FnMut(&Turn<'_>) -> Step + Send + 'static) -> ScriptedModel {
-    let model = story(tell);
-    world.use_model(&model);
-    model
-}
+impl<F: FnMut(&Turn<'_>) -> Step + Send + 'static> ScriptedAgent<F> {
+    pub fn new(answer: F) -> ScriptedAgent<F> {
+        ScriptedAgent { answer, delay: None, client: Client::Replayed }
+    }
 
-/// The same with the real client in the sessions of these numbers, and the replayed one in the others.
-pub fn start_real_in(
-    sessions: &[u32],
-    world: &mut World,
-    tell: impl FnMut(&Turn<'_>) -> Step + Send + 'static,
-) -> ScriptedModel {
-    let model = start_real(world, tell);
-    world.use_real_client_in(sessions);
-    model
-}
+    /// Answers as slowly as a real model, for tests in which the client must have written its transcript by the next turn.
+    #[must_use]
+    pub fn at_real_pace(self) -> ScriptedAgent<F> {
+        ScriptedAgent { delay: Some(LIFELIKE), ..self }
+    }
 
-/// Starts a story for the real client, at the pace of a real model.
-pub fn play_real(
-    world: &mut World,
-    mut tell: impl FnMut(&Turn<'_>) -> Step + Send + 'static,
-) -> ScriptedModel {
-    start_real(world, move |turn| tell(turn).delay(LIFELIKE))
+    /// Uses the real client: for tests about the client, or about what was never recorded.
+    #[must_use]
+    pub fn with_real_client(self) -> ScriptedAgent<F> {
+        ScriptedAgent { client: Client::Real, ..self }
+    }
+
+    /// Uses the real client only in the sessions with these numbers.
+    #[must_use]
+    pub fn with_real_client_in(self, sessions: &[u32]) -> ScriptedAgent<F> {
+        ScriptedAgent { client: Client::RealIn(sessions.to_vec()), ..self }
+    }
+
+    /// Starts the model's server, and points the world's client at it.
+    pub fn start(self, world: &mut World) -> ScriptedModel {
+        let ScriptedAgent { mut answer, delay, client } = self;
+        let model = story(move |turn| {
+            let step = answer(turn);
+            match delay {
+                Some(delay) => step.delay(delay),
+                None => step,
+            }
+        });
+        world.use_model(&model);
+        match client {
+            Client::Replayed => world.use_replay(),
+            Client::Real => {}
+            Client::RealIn(sessions) => world.use_real_client_in(&sessions),
+        }
+        model
+    }
 }
 
 /// The words of the last request of one session, by the iteration its prompt names.

@@ -6,7 +6,7 @@ use plimsoll_store::{Project, sessions, state_file};
 use plimsoll_testkit::scripted_model::{Request, RequestKind, Step};
 use plimsoll_testkit::story::tick;
 use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::{LIFELIKE, events, first_request_of, honest, journal, markers, start_real, world};
+use plimsoll_tests::{LIFELIKE, ScriptedAgent, events, first_request_of, honest, journal, markers, world};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -81,7 +81,7 @@ fn after_an_automatic_compaction_the_session_is_briefed_and_the_levels_begin_ane
     let mut world = world(PLAN);
     let project = world.project();
     let records = Arc::new(Mutex::new(Vec::new()));
-    let model = start_real(&mut world, {
+    let model = ScriptedAgent::new({
         let records = Arc::clone(&records);
         let mut after = 0;
         move |turn| {
@@ -105,7 +105,7 @@ fn after_an_automatic_compaction_the_session_is_briefed_and_the_levels_begin_ane
             };
             step.delay(LIFELIKE)
         }
-    });
+    }).with_real_client().start(&mut world);
     let finished = run(&world, "claude-sonnet-4-6");
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let journal = journal(&world);
@@ -158,7 +158,7 @@ fn a_compaction_that_nobody_foresaw_loses_nothing_and_forces_no_new_session() {
     let mut world = world(PLAN);
     let project = world.project();
     let records = Arc::new(Mutex::new(Vec::new()));
-    let model = start_real(&mut world, {
+    let model = ScriptedAgent::new({
         let records = Arc::clone(&records);
         let mut after = 0;
         move |turn| {
@@ -181,7 +181,9 @@ fn a_compaction_that_nobody_foresaw_loses_nothing_and_forces_no_new_session() {
             };
             step.delay(LIFELIKE)
         }
-    });
+    })
+    .with_real_client()
+    .start(&mut world);
     let finished = run(&world, "claude-haiku-4-5");
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let journal = journal(&world);

@@ -2,7 +2,7 @@
 
 use plimsoll_testkit::scripted_model::{RequestKind, Step};
 use plimsoll_testkit::story::{Turn, tick};
-use plimsoll_tests::{LIFELIKE, first_request_of, run, start_real, world};
+use plimsoll_tests::{LIFELIKE, ScriptedAgent, first_request_of, run, world};
 use serde_json::{Value, json};
 
 const KEPT: &str = "(in this project so far, ";
@@ -24,7 +24,7 @@ fn delegate(prompt: &str) -> Step {
 #[test]
 fn what_stayed_with_subagents_is_told_to_the_next_session_and_to_the_next_run() {
     let mut world = world("- [ ] Item one\n- [ ] Item two\n- [ ] Item three\n");
-    let model = start_real(&mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         if turn.request.kind == RequestKind::Subagent {
             return explorer(turn);
         }
@@ -37,7 +37,9 @@ fn what_stayed_with_subagents_is_told_to_the_next_session_and_to_the_next_run() 
             _ => Step::text("Done.").usage(21_000),
         }
         .delay(LIFELIKE)
-    });
+    })
+    .with_real_client()
+    .start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let first = first_request_of(&model, 1);

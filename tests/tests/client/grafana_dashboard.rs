@@ -4,7 +4,7 @@ use plimsoll_domain::journal::{JournalEvent, StreamEntry, StreamEvent};
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::workspace_root;
 use plimsoll_tests::collector::{Collector, Manner, attributes, hex};
-use plimsoll_tests::{honest, play_real, run, world};
+use plimsoll_tests::{ScriptedAgent, honest, run, world};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,11 +26,14 @@ fn recorded() -> Collector {
     ] {
         world.set_env(name, value);
     }
-    let _model = play_real(&mut world, |turn| match (turn.iteration, turn.step) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (1, 0) => Step::bash("echo begun > work.txt").usage(30_000),
         (1, 1) => Step::bash("echo going on >> work.txt").usage(870_000),
         _ => honest(turn),
-    });
+    })
+    .with_real_client()
+    .at_real_pace()
+    .start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let is_over = || collector.seen().logs.iter().any(|(_, log)| log.event_name == "plimsoll.run_ended");

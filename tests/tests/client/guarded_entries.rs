@@ -6,7 +6,7 @@ use plimsoll_domain::log_line::RecordKind;
 use plimsoll_protocol::settings::{self, HookSupport};
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{events, honest, journal, play_real};
+use plimsoll_tests::{ScriptedAgent, events, honest, journal};
 use std::time::Duration;
 
 const WORD: &str = "Keep the public API as it is.";
@@ -78,7 +78,7 @@ fn beside_two_installations_with_the_memory_each_event_runs_once() {
 fn a_run_brings_its_own_hooks_and_those_for_everybody_give_way() {
     for memory in [false, true] {
         let mut world = plimsoll_tests::world("# Plan\n\n- [ ] Item three\n");
-        let _model = play_real(&mut world, honest);
+        let _model = ScriptedAgent::new(honest).with_real_client().at_real_pace().start(&mut world);
         guarded(&world, memory);
         let run = ["run", "--objective", "Do the plan.", "--name", "Dates", "--", "--model", "opus"];
         let run = [&run[..], &["--allowedTools", "Bash"]].concat();

@@ -3,7 +3,7 @@
 
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{LIFELIKE, journal, play_real, run, world};
+use plimsoll_tests::{LIFELIKE, ScriptedAgent, journal, run, world};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,10 +26,13 @@ fn sandboxed(script: &str) -> (World, ScriptedModel) {
     world.write(world.home().join("secret"), SECRET);
     world.write(world.home().join(".bashrc"), "# mine\n");
     let script = world.write_program("attack.sh", script).display().to_string();
-    let model = play_real(&mut world, move |turn| match (turn.iteration, turn.step) {
+    let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.step) {
         (1, 0) => Step::bash(format!("sh {script} > attacked.txt 2>&1; rm -f attack.sh")),
         _ => Step::text("Done for now."),
-    });
+    })
+    .with_real_client()
+    .at_real_pace()
+    .start(&mut world);
     (world, model)
 }
 

@@ -1,7 +1,7 @@
 //! With the client's telemetry on, its metrics and logs carry the run, the iteration and the item, without a word of the user's.
 
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_tests::{honest, play_real, run, world};
+use plimsoll_tests::{ScriptedAgent, honest, run, world};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -76,10 +76,13 @@ fn what_the_client_exports_carries_run_iteration_and_item() {
     ] {
         world.set_env(name, value);
     }
-    let _model = play_real(&mut world, |turn| match (turn.item.as_deref(), turn.step) {
+    let _model = ScriptedAgent::new(|turn| match (turn.item.as_deref(), turn.step) {
         (Some("Item one"), 0) => Step::bash("echo \"$TRACEPARENT\" > parent.txt; echo begun"),
         _ => honest(turn),
-    });
+    })
+    .with_real_client()
+    .at_real_pace()
+    .start(&mut world);
     let finished = run(&world, &["--max-iterations", "2"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     let run_id = world.json(".claude/ralph-state.json")["run_id"].as_str().expect("an id").to_owned();

@@ -3,7 +3,7 @@
 
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::{ITEMS, events, journal, run, start_real, world};
+use plimsoll_tests::{ITEMS, ScriptedAgent, events, journal, run, world};
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -257,7 +257,7 @@ fn a_message_that_is_there_is_not_waited_for() {
 fn in_a_run_every_decision_is_right_or_says_that_it_is_behind_and_the_waits_are_in_the_journal() {
     const LOADS: [u64; 8] = [200_000, 400_000, 550_000, 600_000, 720_000, 780_000, 870_000, 875_000];
     let mut world = world(ITEMS);
-    let _model = start_real(&mut world, |turn| {
+    let _model = ScriptedAgent::new(|turn| {
         if turn.iteration > 1 {
             return Step::text(format!("All done.\n\n{}", turn.promise)).usage(30_000);
         }
@@ -267,7 +267,9 @@ fn in_a_run_every_decision_is_right_or_says_that_it_is_behind_and_the_waits_are_
             }
             _ => Step::text("I stop here.").usage(876_000),
         }
-    });
+    })
+    .with_real_client()
+    .start(&mut world);
     let finished = run(&world, &["--max-iterations", "2"]);
     let journal = journal(&world);
     let decisions: Vec<&Value> =

@@ -3,7 +3,7 @@
 use plimsoll_protocol::settings::{self, HookSupport};
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::{honest, start};
+use plimsoll_tests::{ScriptedAgent, honest};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -73,7 +73,7 @@ fn stop_hook(command: &str) -> Value {
 #[test]
 fn after_init_with_the_real_client_all_is_well_and_nothing_is_written() {
     let mut world = World::new();
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     for parts in [&["init", "--local"][..], &["init", "--local", "--memory"]] {
         world.plimsoll(parts).run().expect_success();
         let before = world.git(&["status", "--porcelain", "--ignored"]);

@@ -5,7 +5,7 @@ use plimsoll_domain::Status;
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{honest, play, run};
+use plimsoll_tests::{ScriptedAgent, honest, run};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -203,11 +203,13 @@ fn untouched() -> World {
 fn rich() -> World {
     let plan = "# Plan\n\n- [ ] Item one (medium)\n- [ ] Item two (after: 1) (verify: true)\n  ? Which format?\n- [ ] Item three\n";
     let mut world = plimsoll_tests::world(plan);
-    let _model = play(&mut world, |turn| match (turn.iteration, turn.step) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (1, 1) => Step::bash("echo more").usage(870_000),
         (1, _) if turn.step > 1 => Step::text("I stop here.").usage(871_000),
         _ => honest(turn),
-    });
+    })
+    .at_real_pace()
+    .start(&mut world);
     let finished = run(&world, &["--verify", "true", "--max-iterations", "2"]);
     assert_eq!(finished.code, Some(7), "it waits for an answer: {finished:?}");
     world
@@ -249,11 +251,13 @@ fn what_is_printed_is_what_the_page_says() {
 #[test]
 fn the_state_file_has_the_names_that_scripts_read() {
     let mut world = plimsoll_tests::world(plimsoll_tests::ITEMS);
-    let _model = play(&mut world, |turn| match turn.step {
+    let _model = ScriptedAgent::new(|turn| match turn.step {
         0 => Step::bash("sed -i '45,80s/$/ changed/' src/dates.txt"),
         1 => Step::bash("false").usage(870_000),
         _ => Step::text("I stop here.").usage(871_000),
-    });
+    })
+    .at_real_pace()
+    .start(&mut world);
     run(&world, &["--max-iterations", "1"]);
     let state = world.json(".claude/ralph-state.json");
     let tables = page();

@@ -3,7 +3,7 @@
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::Turn;
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{LIFELIKE, honest, run, start, world};
+use plimsoll_tests::{LIFELIKE, ScriptedAgent, honest, run, world};
 use serde_json::Value;
 
 /// The first session fills its window; the second does the item.
@@ -31,7 +31,7 @@ fn assert_told(text: &str, parts: &[&str]) {
 #[test]
 fn after_a_run_the_level_and_the_verdict_are_explained_with_their_figures() {
     let mut world = world("- [ ] Item three\n");
-    let _model = start(&mut world, full_at_first);
+    let _model = ScriptedAgent::new(full_at_first).start(&mut world);
     let finished = run(&world, &["--verify", "true"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
 

@@ -4,7 +4,7 @@
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::tick;
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{ITEMS, start};
+use plimsoll_tests::{ITEMS, ScriptedAgent};
 use serde_json::{Value, json};
 
 const SESSION: &str = "d8e9da22-d41b-4824-a1be-f318ff23689b";
@@ -81,7 +81,7 @@ fn a_run_commits_nothing_of_ours_and_leaves_no_file_dirty_that_was_clean() {
     world.write("progress.txt", DIARY);
     world.git(&["add", "-A"]);
     world.git(&["commit", "-qm", "Task"]);
-    let model = start(&mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         let Some(item) = turn.item.clone() else {
             return Step::text(format!("All done.\n\n{}", turn.promise));
         };
@@ -93,7 +93,8 @@ fn a_run_commits_nothing_of_ours_and_leaves_no_file_dirty_that_was_clean() {
             _ if item == "Item three" => Step::text(format!("All done.\n\n{}", turn.promise)).usage(31_000),
             _ => Step::text(format!("{item} is done.")).usage(31_000),
         }
-    });
+    })
+    .start(&mut world);
     let words = ["run", "--", "--model", "opus", "--allowedTools", "Bash"];
     let finished = world.plimsoll(&words).run();
     assert_eq!(finished.code, Some(0), "{finished:?}");

@@ -2,14 +2,14 @@
 
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::tick;
-use plimsoll_tests::{LIFELIKE, first_request_of, run, start_real, world};
+use plimsoll_tests::{LIFELIKE, ScriptedAgent, first_request_of, run, world};
 
 const NOTED: &str = "## What earlier sessions noted";
 
 #[test]
 fn a_session_that_breaks_off_has_noted_what_the_next_ones_are_told() {
     let mut world = world("- [ ] Item one\n- [ ] Item two\n");
-    let model = start_real(&mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         let note = |item: &str, note: &str| {
             Step::bash(format!("sed -i '/Item {item}$/a\\  > {note}' fix_plan.md")).delay(LIFELIKE)
         };
@@ -23,7 +23,9 @@ fn a_session_that_breaks_off_has_noted_what_the_next_ones_are_told() {
             _ => Step::text("Done."),
         }
         .usage(40_000)
-    });
+    })
+    .with_real_client()
+    .start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let first = first_request_of(&model, 1);

@@ -5,7 +5,7 @@ use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::tick;
 use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{
-    events, first_request_of, journal, last_request_of, markers, play_real, run, start_real, world,
+    ScriptedAgent, events, first_request_of, journal, last_request_of, markers, run, world,
 };
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ fn completed(world: &World, finished: &Finished) {
 #[test]
 fn the_next_session_has_the_memory_of_the_last_and_the_root_s_pop_is_the_promise() {
     let mut world = world(TWO);
-    let model = play_real(&mut world, |turn| match (turn.iteration, turn.step) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         _ if turn.saw("You work in the frame \"look\"") => match turn.step {
             0 => update(Step::bash("echo looking"), json!({"R6_OPEN_QUESTIONS": "Which calendar?"})),
             1 => pop("The dates are Gregorian."),
@@ -52,7 +52,10 @@ fn the_next_session_has_the_memory_of_the_last_and_the_root_s_pop_is_the_promise
         (2, 0) => finish("Item two"),
         (2, 1) => pop("Both items are done."),
         _ => Step::text("That is all."),
-    });
+    })
+    .with_real_client()
+    .at_real_pace()
+    .start(&mut world);
     let finished = run(&world, &["--memory"]);
     completed(&world, &finished);
     let first = first_request_of(&model, 1);
@@ -77,7 +80,7 @@ fn the_next_session_has_the_memory_of_the_last_and_the_root_s_pop_is_the_promise
 #[test]
 fn a_pop_of_the_root_with_open_items_or_failing_commands_is_refused_and_the_memory_goes_on() {
     let mut world = world(TWO);
-    let model = play_real(&mut world, |turn| match (turn.iteration, turn.step) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (1, 0) => finish("Item one"),
         (1, 1) => pop("I think that is all."),
         (1, 2) => update(Step::default(), json!({"R7_STATUS": "after the pop"})),
@@ -86,7 +89,10 @@ fn a_pop_of_the_root_with_open_items_or_failing_commands_is_refused_and_the_memo
         (3, 0) => Step::bash("touch proof && git add -A && git commit -qm Proof"),
         (3, 1) => pop("Now it is proved."),
         _ => Step::text("That is all."),
-    });
+    })
+    .with_real_client()
+    .at_real_pace()
+    .start(&mut world);
     let finished = run(&world, &["--memory", "--verify", "test -e proof"]);
     completed(&world, &finished);
     let first = last_request_of(&model, 1);
@@ -100,7 +106,7 @@ fn a_pop_of_the_root_with_open_items_or_failing_commands_is_refused_and_the_memo
 #[test]
 fn a_clean_of_the_project_takes_no_memory_with_it() {
     let mut world = world(TWO);
-    let model = play_real(&mut world, |turn| match (turn.iteration, turn.step) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (1, 0) => finish("Item one"),
         (1, _) => Step::text("One."),
         (2, 0) => Step::bash("git clean -fdxq"),
@@ -109,7 +115,10 @@ fn a_clean_of_the_project_takes_no_memory_with_it() {
         (3, 0) => finish("Item two"),
         (3, 1) => pop("Done."),
         _ => Step::text("That is all."),
-    });
+    })
+    .with_real_client()
+    .at_real_pace()
+    .start(&mut world);
     let finished = run(&world, &["--memory"]);
     completed(&world, &finished);
     assert!(first_request_of(&model, 3).contains("R7 STATUS: Item one is ticked"));
@@ -119,7 +128,7 @@ fn a_clean_of_the_project_takes_no_memory_with_it() {
 fn who_writes_after_a_clean_loses_nothing_of_the_memory() {
     let mut world = world(TWO);
     let alloc = json!({"name": "calendar", "content": "Gregorian, UTC", "description": "what dates are"});
-    let model = play_real(&mut world, move |turn| match (turn.iteration, turn.step) {
+    let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.step) {
         (1, 0) => finish("Item one").tool("mcp__plimsoll__heap_alloc", alloc.clone()),
         (1, _) => Step::text("One."),
         (2, 0) => update(Step::default(), json!({"R4_CONSTRAINTS": "before the clean"})),
@@ -130,7 +139,10 @@ fn who_writes_after_a_clean_loses_nothing_of_the_memory() {
         (3, 0) => finish("Item two"),
         (3, 1) => pop("Done."),
         _ => Step::text("That is all."),
-    });
+    })
+    .with_real_client()
+    .at_real_pace()
+    .start(&mut world);
     let finished = run(&world, &["--memory"]);
     completed(&world, &finished);
     let third = first_request_of(&model, 3);
@@ -143,7 +155,7 @@ fn who_writes_after_a_clean_loses_nothing_of_the_memory() {
 fn frames_of_a_run_nest_five_deep_without_an_init() {
     let mut world = world("# Plan\n\n- [ ] Item one\n");
     let names = ["one", "two", "three", "four", "five"];
-    let model = start_real(&mut world, move |turn| {
+    let model = ScriptedAgent::new(move |turn| {
         let depth = names.iter().rposition(|name| turn.saw(&format!("You work in the frame \"{name}\"")));
         match (depth, turn.step) {
             (None, 0) => push("one"),
@@ -153,7 +165,9 @@ fn frames_of_a_run_nest_five_deep_without_an_init() {
             (Some(depth), 0) => push(names[depth + 1]),
             _ => Step::text("done"),
         }
-    });
+    })
+    .with_real_client()
+    .start(&mut world);
     let finished = run(&world, &["--memory"]);
     completed(&world, &finished);
     let reached = model.requests().iter().any(|request| request.text().contains("at depth 5. Do what"));
@@ -163,7 +177,7 @@ fn frames_of_a_run_nest_five_deep_without_an_init() {
 #[test]
 fn a_memory_log_that_was_overwritten_does_not_end_the_run() {
     let mut world = world(TWO);
-    let _model = play_real(&mut world, |turn| match (turn.iteration, turn.step) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (1, 0) => finish("Item one"),
         (1, 1) => Step::bash(
             "for f in .claude/plimsoll/memory/*; do test -f $f && echo '{}' > $f; done; ls .claude/plimsoll/memory",
@@ -172,7 +186,7 @@ fn a_memory_log_that_was_overwritten_does_not_end_the_run() {
         (2, 0) => finish("Item two"),
         (2, 1) => Step::bash("echo on"),
         _ => Step::text(format!("All done.\n\n{}", turn.promise)),
-    });
+    }).with_real_client().at_real_pace().start(&mut world);
     let finished = run(&world, &["--memory"]);
     completed(&world, &finished);
 }
@@ -180,13 +194,16 @@ fn a_memory_log_that_was_overwritten_does_not_end_the_run() {
 #[test]
 fn registers_alone_are_no_progress_and_a_chunk_is() {
     let mut world = world("# Plan\n\n- [ ] Item three\n");
-    let _model = play_real(&mut world, |turn| match (turn.iteration, turn.step) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (2, 0) => {
             Step::default().tool("mcp__plimsoll__heap_alloc", json!({"name": "a", "content": "learned"}))
         }
         (number, 0) => update(Step::bash("ls"), json!({"R7_STATUS": format!("nothing yet, {number}")})),
         _ => Step::text("Nothing yet."),
-    });
+    })
+    .with_real_client()
+    .at_real_pace()
+    .start(&mut world);
     let finished = run(&world, &["--memory"]);
     assert_eq!(finished.code, Some(4), "{finished:?}");
     let journal = journal(&world);
@@ -199,14 +216,16 @@ fn registers_alone_are_no_progress_and_a_chunk_is() {
 fn an_ordinary_session_beside_the_run_pops_no_root() {
     let mut world = world("# Plan\n\n- [ ] Item three\n");
     world.plimsoll(&["init", "--local", "--memory"]).run().expect_success();
-    let model = start_real(&mut world, move |turn| match (turn.saw("I am an ordinary person."), turn.step) {
+    let model = ScriptedAgent::new(move |turn| match (turn.saw("I am an ordinary person."), turn.step) {
         (true, 0) => pop("I end this."),
         (true, _) => Step::text("Tried."),
         // Long enough for the other session to have its say.
         (false, 0) => Step::bash("sleep 6"),
         (false, 1) => finish("Item three"),
         (false, _) => Step::text(format!("All done.\n\n{}", turn.promise)),
-    });
+    })
+    .with_real_client()
+    .start(&mut world);
     let ours = ["run", "--objective", "Do the plan.", "--memory"];
     let clients = ["--", "--model", "opus", "--allowedTools", "Bash"];
     let running = world.plimsoll(&[&ours[..], &clients].concat()).spawn();
@@ -230,7 +249,7 @@ fn an_ordinary_session_beside_the_run_pops_no_root() {
 #[test]
 fn what_the_memory_needs_is_said_before_anything_is_begun() {
     let mut world = world(TWO);
-    let _model = start_real(&mut world, |_| Step::text("nobody asks"));
+    let _model = ScriptedAgent::new(|_| Step::text("nobody asks")).with_real_client().start(&mut world);
     let refused = run_with(&world, &["--memory"], &["--agents", "{}"]);
     assert!(refused.stderr.contains("--memory passes --agents to the client itself"), "{refused:?}");
     assert!(refused.stderr.contains("plimsoll init --local --memory"), "{refused:?}");

@@ -4,7 +4,7 @@
 use plimsoll_testkit::client::claude;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::world::{Launch, World};
-use plimsoll_tests::{events, journal, play, resume, run, side_by_side, start, world};
+use plimsoll_tests::{ScriptedAgent, events, journal, resume, run, side_by_side, world};
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
@@ -28,10 +28,12 @@ fn forge(world: &World, filter: &str) -> String {
 fn forging(filter: &'static str) -> (World, ScriptedModel) {
     let mut world = world(PLAN);
     let forge = forge(&world, filter);
-    let model = play(&mut world, move |turn| match turn.step {
+    let model = ScriptedAgent::new(move |turn| match turn.step {
         0 => Step::bash(&forge),
         _ => Step::text("Done for now."),
-    });
+    })
+    .at_real_pace()
+    .start(&mut world);
     (world, model)
 }
 
@@ -97,10 +99,11 @@ fn a_pid_that_the_agent_wrote_is_not_ended() {
         .to_owned();
     let filter = format!(".iteration_record.pid = {pid} | .iteration_record.process_started = {started}");
     let forge = forge(&world, &filter);
-    let _model = start(&mut world, move |turn| match turn.step {
+    let _model = ScriptedAgent::new(move |turn| match turn.step {
         0 => Step::bash(format!("{forge}; touch forged; sleep 60")),
         _ => Step::text("Done."),
-    });
+    })
+    .start(&mut world);
     let mut running = world
         .plimsoll(&["run", "--objective", "Do the plan.", "--", "--model", "opus", "--allowedTools", "Bash"])
         .spawn();
@@ -117,7 +120,7 @@ fn a_pid_that_the_agent_wrote_is_not_ended() {
 /// A run that has had its one session, and its state.
 fn stopped() -> (World, ScriptedModel, Value) {
     let mut world = world(PLAN);
-    let model = play(&mut world, |_| Step::text("Not yet."));
+    let model = ScriptedAgent::new(|_| Step::text("Not yet.")).at_real_pace().start(&mut world);
     assert_eq!(run(&world, &["--max-iterations", "1", "--verify", "true"]).code, Some(3));
     let state = world.json(STATE);
     (world, model, state)
@@ -127,7 +130,7 @@ fn stopped() -> (World, ScriptedModel, Value) {
 fn what_a_clone_brings_is_not_resumed_and_its_programs_are_not_started() {
     let (_theirs, _model, mut state) = stopped();
     let mut world = world(PLAN);
-    let _model = play(&mut world, |_| Step::text("Not yet."));
+    let _model = ScriptedAgent::new(|_| Step::text("Not yet.")).at_real_pace().start(&mut world);
     let script = world.home().join("evil.sh");
     std::fs::write(&script, "#!/bin/sh\ntouch ~/evil\n").expect("written");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -194,7 +197,9 @@ fn second(world: &World, script: &str) -> Launch {
 #[test]
 fn one_run_works_in_a_project_whatever_home_or_mount_it_is_seen_through() {
     let mut world = world(PLAN);
-    let _model = play(&mut world, |_| Step::bash("touch at-work; timeout 100 tail -f /dev/null"));
+    let _model = ScriptedAgent::new(|_| Step::bash("touch at-work; timeout 100 tail -f /dev/null"))
+        .at_real_pace()
+        .start(&mut world);
     let client = ["--model", "opus", "--allowedTools", "Bash"];
     let arguments = [&["run", "--objective", "Do the plan.", "--"], &client[..]].concat();
     let mut running = world.plimsoll(&arguments).spawn();

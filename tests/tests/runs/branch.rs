@@ -3,7 +3,7 @@
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{LIFELIKE, events, first_request_of, journal, resume, run, start, world};
+use plimsoll_tests::{LIFELIKE, ScriptedAgent, events, first_request_of, journal, resume, run, world};
 
 const STATE: &str = ".claude/ralph-state.json";
 const TWO: &str = "# Plan\n\n- [ ] Item one\n- [ ] Item two\n";
@@ -36,7 +36,7 @@ fn a_run_works_on_its_own_branch_comes_back_to_it_and_one_command_merges_it() {
     let mut world = world(TWO);
     let before = subjects(&world, "main");
     world.write("README.md", "Changed by the user before the run.\n");
-    let model = start(&mut world, |turn| agent(turn, "echo half >> src/dates.txt"));
+    let model = ScriptedAgent::new(|turn| agent(turn, "echo half >> src/dates.txt")).start(&mut world);
     let finished = run(&world, &["--branch", "night/1", "--max-iterations", "2"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     assert_eq!(current(&world), "night/1");
@@ -83,7 +83,8 @@ fn a_run_works_on_its_own_branch_comes_back_to_it_and_one_command_merges_it() {
 #[test]
 fn work_in_progress_lands_on_no_other_branch_than_the_runs() {
     let mut world = world(TWO);
-    let _model = start(&mut world, |turn| agent(turn, "git switch -qc feature; echo half >> src/dates.txt"));
+    let _model = ScriptedAgent::new(|turn| agent(turn, "git switch -qc feature; echo half >> src/dates.txt"))
+        .start(&mut world);
     let finished = run(&world, &["--branch", "night", "--max-iterations", "2"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     let journal = journal(&world);

@@ -5,8 +5,7 @@ use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{
-    ITEMS, events, first_request_of, honest, journal, markers, play, play_real, resume, run, start_real,
-    world,
+    ITEMS, ScriptedAgent, events, first_request_of, honest, journal, markers, resume, run, world,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -29,10 +28,12 @@ fn promise(turn: &Turn<'_>) -> Step {
 
 /// A model whose sessions each run these commands, one after another, and end with a word.
 fn working(world: &mut World, sessions: &'static [&'static [&'static str]]) -> ScriptedModel {
-    play(world, |turn| {
+    ScriptedAgent::new(|turn| {
         let commands = sessions.get(turn.iteration as usize - 1).copied().unwrap_or_default();
         commands.get(turn.step).map_or_else(talk, |command| Step::bash(*command))
     })
+    .at_real_pace()
+    .start(world)
 }
 
 /// The run ended with an open breaker; everyone is told the same, and these words are in it.
@@ -92,10 +93,12 @@ fn home_file(world: &World, name: &str, text: &str) -> String {
 fn talk_without_work_opens_it_at_the_third_session_across_a_restart_and_one_command_closes_it() {
     let mut world = world(ONE);
     let works = Arc::new(AtomicBool::new(false));
-    let model = play(&mut world, {
+    let model = ScriptedAgent::new({
         let works = Arc::clone(&works);
         move |turn| if works.load(Ordering::SeqCst) { honest(turn) } else { talk() }
-    });
+    })
+    .at_real_pace()
+    .start(&mut world);
     limited(&world, 2);
     let told = [1, 2].map(|iteration| first_request_of(&model, iteration));
     const FRUITLESS: &str = "\n## The last session made no progress\n";
@@ -220,7 +223,10 @@ fn progress_is_seen_where_there_is_some_and_only_there() {
     for (what, build, command, expected) in cases {
         let mut world = build();
         home_file(&world, "ours.sh", OURS);
-        let _model = play(&mut world, move |turn| if turn.step == 0 { Step::bash(command) } else { talk() });
+        let _model =
+            ScriptedAgent::new(move |turn| if turn.step == 0 { Step::bash(command) } else { talk() })
+                .at_real_pace()
+                .start(&mut world);
         let finished = limited(&world, 1);
         assert_eq!(facts(&world, "progress"), [json!(expected)], "{what}: {finished:?}");
         assert_eq!(world.exists(".claude/handoffs/own.md"), command.contains("ours.sh"), "{what}");
@@ -232,10 +238,12 @@ fn progress_is_seen_where_there_is_some_and_only_there() {
 #[test]
 fn a_verify_command_that_passes_now_is_progress_though_no_file_of_the_project_changed() {
     let mut world = world(DONE);
-    let _model = play(&mut world, |turn| match (turn.iteration, turn.step) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (2, 0) => Step::bash("touch ~/first"),
         _ => promise(turn),
-    });
+    })
+    .at_real_pace()
+    .start(&mut world);
     let verify = ["--verify", "test -f ~/first", "--verify", "test -f ~/second", "--max-iterations", "3"];
     let finished = run(&world, &verify);
     assert_eq!(finished.code, Some(3), "{finished:?}");
@@ -258,11 +266,13 @@ exit 101
 fn the_same_error_five_times_opens_it_though_each_session_commits() {
     let mut world = world(ONE);
     home_file(&world, "test.sh", SAME_ERROR);
-    let _model = play(&mut world, |turn| match turn.step {
+    let _model = ScriptedAgent::new(|turn| match turn.step {
         0 => Step::bash(COMMIT),
         1 => Step::bash(format!("sh ~/test.sh {}", turn.iteration)),
         _ => talk(),
-    });
+    })
+    .at_real_pace()
+    .start(&mut world);
     let words = ["5 sessions in a row ended with the same error", "error[E0308]: mismatched types"];
     opened(&world, &run(&world, &[]), "same_error", 5, &words);
     assert_eq!(facts(&world, "same_errors"), [1, 2, 3, 4, 5]);
@@ -298,12 +308,14 @@ fn different_errors_do_not_add_up_and_what_only_sounds_like_an_error_is_none() {
 fn an_item_finished_in_between_begins_the_count_of_the_same_error_anew() {
     let mut world = world(ITEMS);
     home_file(&world, "test.sh", SAME_ERROR);
-    let _model = play(&mut world, |turn| match (turn.step, turn.iteration) {
+    let _model = ScriptedAgent::new(|turn| match (turn.step, turn.iteration) {
         (0, 3) => Step::bash(tick(turn.item.as_deref().unwrap_or_default())),
         (0, _) => Step::bash(COMMIT),
         (1, _) => Step::bash("sh ~/test.sh"),
         _ => talk(),
-    });
+    })
+    .at_real_pace()
+    .start(&mut world);
     limited(&world, 5);
     assert_eq!(facts(&world, "same_errors"), [1, 2, 0, 1, 2]);
     let errors = facts(&world, "error");
@@ -314,7 +326,7 @@ fn an_item_finished_in_between_begins_the_count_of_the_same_error_anew() {
 fn a_stuck_item_is_set_aside_before_it_opens_and_the_others_are_done() {
     let mut world = world("- [ ] Item one\n- [ ] Item two\n");
     home_file(&world, "test.sh", SAME_ERROR);
-    let model = play(&mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         let item = turn.item.clone().unwrap_or_default();
         match (turn.iteration, turn.step) {
             (6, 1) => promise(turn),
@@ -323,7 +335,9 @@ fn a_stuck_item_is_set_aside_before_it_opens_and_the_others_are_done() {
             (..5, 1) => Step::bash("sh ~/test.sh"),
             _ => talk(),
         }
-    });
+    })
+    .at_real_pace()
+    .start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_eq!(facts(&world, "same_errors"), [1, 2, 3, 4, 0, 0]);
@@ -342,7 +356,7 @@ fn three_promises_that_a_verify_command_refutes_open_it_and_the_prompts_carry_wh
         "check.sh",
         "echo FIRST-OF-ALL; yes 'in the middle of it' | head -c 20000; echo; echo LAST-OF-ALL; exit 9\n",
     );
-    let model = play(&mut world, promise);
+    let model = ScriptedAgent::new(promise).at_real_pace().start(&mut world);
     let finished = run(&world, &["--verify", "sh check.sh"]);
     let reason = "verify command `sh check.sh` exited with 9; it printed: FIRST-OF-ALL";
     opened(&world, &finished, "refused", 3, &["3 promises in a row did not hold", reason]);
@@ -360,7 +374,7 @@ fn three_promises_that_a_verify_command_refutes_open_it_and_the_prompts_carry_wh
 #[test]
 fn three_promises_with_open_items_open_it_too() {
     let mut world = world(ITEMS);
-    let model = play(&mut world, promise);
+    let model = ScriptedAgent::new(promise).at_real_pace().start(&mut world);
     let reason = "3 items are open in fix_plan.md: \"Item one\", \"Item two\", \"Item three\"";
     opened(&world, &run(&world, &[]), "refused", 3, &[reason]);
     assert!(first_request_of(&model, 3).contains(reason));
@@ -385,11 +399,14 @@ fn a_tool_that_the_client_refuses_twice_opens_it_and_the_first_time_already_says
 fn three_empty_replies_open_it() {
     let mut world = world(ONE);
     // Each session is empty in another way.
-    let _model = play_real(&mut world, |turn| match turn.iteration {
+    let _model = ScriptedAgent::new(|turn| match turn.iteration {
         1 => Step::default(),
         2 => Step::text(""),
         _ => Step::default().thinking("Hm."),
-    });
+    })
+    .with_real_client()
+    .at_real_pace()
+    .start(&mut world);
     opened(&world, &run(&world, &[]), "empty_reply", 3, &["3 sessions in a row said and did nothing"]);
 }
 
@@ -404,7 +421,7 @@ fn client_that_breaks(world: &World) -> String {
 #[test]
 fn a_client_that_fails_at_its_start_three_times_opens_it() {
     let mut world = world(ITEMS);
-    let _model = play(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).at_real_pace().start(&mut world);
     let client = client_that_breaks(&world);
     let finished = run(&world, &["--client", &client]);
     let words = ["3 sessions in a row failed before the model had answered", "cannot load the native module"];
@@ -416,7 +433,7 @@ fn a_client_that_fails_at_its_start_three_times_opens_it() {
 #[test]
 fn a_wrong_option_in_the_first_session_is_fatal_at_once() {
     let mut world = world(ITEMS);
-    let _model = start_real(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).with_real_client().start(&mut world);
     let arguments = ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--no-such-option"];
     let finished = world.plimsoll(&arguments).run();
     assert_eq!(finished.code, Some(5), "{finished:?}");

@@ -3,7 +3,7 @@
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{run, start, world};
+use plimsoll_tests::{ScriptedAgent, run, world};
 use serde_json::json;
 
 const ONE: &str = "# Plan\n\n- [ ] Item one\n";
@@ -29,7 +29,7 @@ fn weakens(turn: &Turn<'_>) -> Step {
 #[test]
 fn the_end_and_the_status_name_checks_that_the_run_changed() {
     let mut world = world_with_check();
-    let _model = start(&mut world, weakens);
+    let _model = ScriptedAgent::new(weakens).start(&mut world);
     let finished = run(&world, &["--verify", "sh check.sh"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let words = "1 file that checks the work changed in this run: check.sh (+1 -1)";
@@ -51,13 +51,14 @@ fn the_end_and_the_status_name_checks_that_the_run_changed() {
 #[test]
 fn a_run_that_changed_no_check_says_nothing_of_it() {
     let mut world = world_with_check();
-    let _model = start(&mut world, |turn| match turn.step {
+    let _model = ScriptedAgent::new(|turn| match turn.step {
         0 => Step::bash(format!(
             "touch widget.txt && mkdir -p tests && echo new > tests/new.sh && {}",
             tick("Item one")
         )),
         _ => Step::text(format!("All done.\n\n{}", turn.promise)),
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["--verify", "sh check.sh"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(!finished.stderr.contains("changed in this run"), "a new test is no weaker one: {finished:?}");
@@ -70,16 +71,17 @@ fn a_run_that_changed_no_check_says_nothing_of_it() {
 #[test]
 fn a_change_that_is_not_committed_is_named_and_that_of_workers_too() {
     let mut world = world_with_check();
-    let _model = start(&mut world, weakens);
+    let _model = ScriptedAgent::new(weakens).start(&mut world);
     let finished = run(&world, &["--verify", "sh check.sh", "--commit", "off"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stderr.contains("changed in this run: check.sh (+1 -1)"), "{finished:?}");
 
     let mut world = world_with_check();
-    let _model = start(&mut world, |turn| match turn.step {
+    let _model = ScriptedAgent::new(|turn| match turn.step {
         0 => crate::workers::does(turn, "git rm -q check.sh"),
         _ => Step::text("Done."),
-    });
+    })
+    .start(&mut world);
     let finished = crate::workers::run(&world, &["2", "--verify", "! test -f check.sh || sh check.sh"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stderr.contains("changed in this run: check.sh (deleted, 1 line)"), "{finished:?}");

@@ -3,7 +3,7 @@
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{LIFELIKE, events, first_request_of, journal, run, start, start_real_in, world};
+use plimsoll_tests::{LIFELIKE, ScriptedAgent, events, first_request_of, journal, run, world};
 use serde_json::json;
 
 const STATE: &str = ".claude/ralph-state.json";
@@ -43,7 +43,7 @@ fn assert_done_once(world: &World, sessions: u64) {
 #[test]
 fn a_session_stops_at_a_commit_where_its_next_step_would_not_fit_below_l2() {
     let mut world = world("- [ ] Item one\n");
-    let model = start_real_in(&[1], &mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         three_parts(turn, |turn| {
             // It obeys, and leaves what it was not asked to commit.
             match turn.step {
@@ -51,7 +51,9 @@ fn a_session_stops_at_a_commit_where_its_next_step_would_not_fit_below_l2() {
                 _ => Step::text(NOTES).usage(742_000),
             }
         })
-    });
+    })
+    .with_real_client_in(&[1])
+    .start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_done_once(&world, 2);
@@ -103,13 +105,14 @@ fn a_session_stops_at_a_commit_where_its_next_step_would_not_fit_below_l2() {
 #[test]
 fn who_goes_on_all_the_same_meets_l2_as_ever() {
     let mut world = world("- [ ] Item one\n");
-    let model = start(&mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         three_parts(turn, |turn| match turn.step {
             3 => Step::bash("echo 'part 4, half' > half.txt").usage(800_000),
             4 => Step::bash("echo 'part 4, more' > half.txt").usage(870_000),
             _ => Step::text(NOTES).usage(871_000),
         })
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_done_once(&world, 2);
@@ -128,7 +131,7 @@ fn who_goes_on_all_the_same_meets_l2_as_ever() {
 #[test]
 fn a_commit_that_ends_the_item_is_no_reason_to_stop() {
     let mut world = world("- [ ] Item one\n");
-    let model = start(&mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         let step = match turn.step {
             step @ 0..=1 => commit_part(step as u32 + 1).usage(300_000 + 220_000 * step as u64),
             2 => Step::bash("echo 'part 3' >> work.txt").usage(700_000),
@@ -136,7 +139,8 @@ fn a_commit_that_ends_the_item_is_no_reason_to_stop() {
             _ => Step::text(format!("All done.\n\n{}", turn.promise)).usage(741_000),
         };
         step.delay(LIFELIKE)
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_done_once(&world, 1);

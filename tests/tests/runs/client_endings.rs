@@ -9,7 +9,7 @@ use plimsoll_testkit::fixtures;
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::{Finished, Running, World};
-use plimsoll_tests::{LIFELIKE, events, honest, journal, side_by_side, start_real_in, world};
+use plimsoll_tests::{LIFELIKE, ScriptedAgent, events, honest, journal, side_by_side, world};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -45,7 +45,7 @@ fn odd(steps: Vec<Step>) -> (World, ScriptedModel) {
 
 fn odd_as(tell: impl FnMut(&Turn<'_>) -> Step + Send + 'static) -> (World, ScriptedModel) {
     let mut world = world(PLAN);
-    let model = start_real_in(&[1], &mut world, tell);
+    let model = ScriptedAgent::new(tell).with_real_client_in(&[1]).start(&mut world);
     (world, model)
 }
 
@@ -505,7 +505,8 @@ begin() {
 }
 "#;
     let mut world = world(PLAN);
-    let model = start_real_in(real, &mut world, |turn| honest(turn).delay(LIFELIKE));
+    let model =
+        ScriptedAgent::new(|turn| honest(turn).delay(LIFELIKE)).with_real_client_in(real).start(&mut world);
     let path = world.home().join("stand-in");
     world.write(&path, &format!("{SCRIPT}{first_session}\n"));
     world.command("/bin/chmod", &["+x", &path.display().to_string()]).run().expect_success();

@@ -4,7 +4,7 @@ use plimsoll_testkit::scripted_model::{Request, Step};
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, run, start, world,
+    ITEMS, LIFELIKE, ScriptedAgent, events, first_request_of, honest, journal, markers, run, world,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ fn a_promise_is_refused_while_a_verify_command_fails_and_believed_when_it_passes
         "check.sh",
         "test -f widget.txt || { echo 'the widget is missing'; echo 'see line 7' >&2; exit 3; }\n",
     );
-    let model = start(&mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         let step = match (turn.iteration, turn.step) {
             (1, _) => honest(turn),
             // It mends what it was told, and nothing else.
@@ -43,7 +43,8 @@ fn a_promise_is_refused_while_a_verify_command_fails_and_believed_when_it_passes
             _ => Step::text(format!("Mended.\n\n{}", turn.promise)),
         };
         step.delay(LIFELIKE)
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["--verify", "true", "--verify", "sh check.sh", "--max-iterations", "4"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let journal = journal(&world);
@@ -70,13 +71,14 @@ fn a_promise_is_refused_while_a_verify_command_fails_and_believed_when_it_passes
 #[test]
 fn a_promise_is_refused_while_items_are_open_and_the_next_prompt_names_them() {
     let mut world = world(ITEMS);
-    let model = start(&mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         let step = match (turn.iteration, turn.step) {
             (1, 1) => Step::text(format!("Everything is done.\n\n{}", turn.promise)),
             _ => honest(turn),
         };
         step.delay(LIFELIKE)
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let reason = "2 items are open in fix_plan.md: \"Item two\", \"Item three\"";
@@ -99,7 +101,7 @@ fn a_promise_is_refused_while_items_are_open_and_the_next_prompt_names_them() {
 #[test]
 fn an_item_that_vanished_from_the_plan_is_not_done() {
     let mut world = world("- [ ] Item two\n- [ ] Item three\n");
-    let model = start(&mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         let step = match (turn.iteration, turn.step) {
             (1, 0) => Step::bash("sed -i '/Item two/d; s/\\[ \\]/[x]/' fix_plan.md && git commit -qam Cheat"),
             (1, _) => Step::text(format!("Done.\n\n{}", turn.promise)),
@@ -109,7 +111,8 @@ fn an_item_that_vanished_from_the_plan_is_not_done() {
             _ => Step::text(format!("Done.\n\n{}", turn.promise)),
         };
         step.delay(LIFELIKE)
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["--max-iterations", "3"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let verdicts = markers(&journal(&world));
@@ -145,7 +148,7 @@ fn only_the_exact_last_line_of_the_last_message_is_a_promise() {
     let mut world = world("# Plan\n\n- [ ] Item three\n- [ ] Item four\n");
     // Most of these sessions do nothing but speak: that is what is tested.
     world.write_user_settings(&json!({"breaker": {"no_progress": 0, "refused": 0}}));
-    let model = start(&mut world, |turn| last_words(turn).delay(LIFELIKE));
+    let model = ScriptedAgent::new(|turn| last_words(turn).delay(LIFELIKE)).start(&mut world);
     let finished = run(&world, &["--max-iterations", "10"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let verdicts = markers(&journal(&world));
@@ -179,7 +182,7 @@ fn only_the_exact_last_line_of_the_last_message_is_a_promise() {
 #[test]
 fn a_promise_on_the_last_allowed_iteration_completes() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    let _model = ScriptedAgent::new(|turn| honest(turn).delay(LIFELIKE)).start(&mut world);
     let finished = run(&world, &["--max-iterations", "3"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let state = world.json(".claude/ralph-state.json");
@@ -195,7 +198,7 @@ fn a_promise_on_the_last_allowed_iteration_completes() {
 #[test]
 fn without_a_promise_the_run_ends_at_the_most_iterations_and_can_be_given_more() {
     let mut world = world(ITEMS);
-    let model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    let model = ScriptedAgent::new(|turn| honest(turn).delay(LIFELIKE)).start(&mut world);
     let finished = run(&world, &["--max-iterations", "2"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     assert!(finished.stdout.contains("RALPH_STOP|max_iterations|2 iterations done"), "{}", finished.stdout);
@@ -212,10 +215,11 @@ fn without_a_promise_the_run_ends_at_the_most_iterations_and_can_be_given_more()
 #[test]
 fn a_blocked_promise_ends_the_run_with_its_reason() {
     let mut world = world(ONE);
-    let model = start(&mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         let line = turn.promise.replace("COMPLETE", "BLOCKED").replace("</", " nobody gave me the API key</");
         Step::text(format!("I cannot go on.\n\n{line}")).delay(LIFELIKE)
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(7), "{finished:?}");
     assert!(finished.stdout.contains("RALPH_STOP|blocked|nobody gave me the API key"), "{}", finished.stdout);
@@ -226,10 +230,11 @@ fn a_blocked_promise_ends_the_run_with_its_reason() {
 #[test]
 fn a_refused_key_is_fatal() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, |turn| match turn.iteration {
+    let _model = ScriptedAgent::new(|turn| match turn.iteration {
         1 => honest(turn).delay(LIFELIKE),
         _ => Step::error(401, "invalid x-api-key").delay(LIFELIKE),
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(5), "{finished:?}");
     let state = world.json(".claude/ralph-state.json");
@@ -244,13 +249,14 @@ fn a_refused_key_is_fatal() {
 fn an_overloaded_api_pauses_the_run_and_its_iteration_is_not_spent() {
     let mut world = world(ITEMS);
     let overloaded = Arc::new(AtomicBool::new(true));
-    let model = start(&mut world, {
+    let model = ScriptedAgent::new({
         let overloaded = Arc::clone(&overloaded);
         move |turn| match turn.iteration {
             2 if overloaded.load(Ordering::SeqCst) => Step::error(529, "Overloaded").delay(LIFELIKE),
             _ => honest(turn).delay(LIFELIKE),
         }
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["--no-wait"]);
     assert_eq!(finished.code, Some(6), "{finished:?}");
     assert!(finished.stdout.contains("RALPH_PAUSE|-|overloaded: "), "{}", finished.stdout);
@@ -274,7 +280,7 @@ fn an_overloaded_api_pauses_the_run_and_its_iteration_is_not_spent() {
 #[test]
 fn a_verify_command_ends_with_the_deadline_and_the_run_too() {
     let mut world = world(ONE);
-    let _model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    let _model = ScriptedAgent::new(|turn| honest(turn).delay(LIFELIKE)).start(&mut world);
     let finished = run(&world, &["--deadline", "9s", "--verify", "test ! -e work.txt || sleep 60"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     assert!(finished.elapsed < Duration::from_secs(30), "{:?}", finished.elapsed);

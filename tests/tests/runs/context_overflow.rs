@@ -4,7 +4,7 @@ use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, reply, run, start_real_in, world,
+    ITEMS, LIFELIKE, ScriptedAgent, events, first_request_of, honest, journal, markers, reply, run, world,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -92,7 +92,7 @@ fn processes(world: &World) -> String {
 #[test]
 fn a_model_that_ignores_the_request_to_wrap_up_is_ended_after_the_grace() {
     let mut world = world(ITEMS);
-    let model = start_real_in(&[2], &mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         let step = match (turn.iteration, turn.step) {
             (2, 0) => Step::bash(FIRST_HALF).usage(680_000),
             (2, 1) => Step::bash("echo looking").usage(870_000),
@@ -104,7 +104,9 @@ fn a_model_that_ignores_the_request_to_wrap_up_is_ended_after_the_grace() {
             _ => honest(turn),
         };
         step.delay(LIFELIKE)
-    });
+    })
+    .with_real_client_in(&[2])
+    .start(&mut world);
     let finished = run(&world, &[]);
     let state = assert_resumed_and_completed(&world, &model, &finished);
     assert_eq!(state["context_checkpoint"]["level"], "L2");
@@ -135,7 +137,7 @@ fn a_model_that_ignores_the_request_to_wrap_up_is_ended_after_the_grace() {
 #[test]
 fn a_jump_from_60_to_97_percent_ends_the_session_in_the_batch_of_that_message() {
     let mut world = world(ITEMS);
-    let model = start_real_in(&[2], &mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         let step = match (turn.iteration, turn.step) {
             (2, 0) => Step::bash("echo reading").usage(600_000),
             (2, 1) => Step::bash(FIRST_HALF).usage(970_000),
@@ -143,7 +145,9 @@ fn a_jump_from_60_to_97_percent_ends_the_session_in_the_batch_of_that_message() 
             _ => honest(turn),
         };
         step.delay(LIFELIKE)
-    });
+    })
+    .with_real_client_in(&[2])
+    .start(&mut world);
     let finished = run(&world, &[]);
     let state = assert_resumed_and_completed(&world, &model, &finished);
     assert_eq!(requests_of(&model, 2).len(), 2, "no request after the message that reported 97 %");
@@ -175,7 +179,7 @@ fn a_jump_from_60_to_97_percent_ends_the_session_in_the_batch_of_that_message() 
 fn a_background_shell_does_not_keep_an_ended_client_alive() {
     let mut world = world(ITEMS);
     world.write(".claude/plimsoll.json", "{\"end_wait_seconds\": 3}\n");
-    let model = start_real_in(&[2], &mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         let sleeper = json!({"command": "sleep 300.4321", "description": "x", "run_in_background": true});
         let step = match (turn.iteration, turn.step) {
             (2, 0) => Step::default().tool("Bash", sleeper).usage(600_000),
@@ -185,7 +189,9 @@ fn a_background_shell_does_not_keep_an_ended_client_alive() {
             _ => honest(turn),
         };
         step.delay(LIFELIKE)
-    });
+    })
+    .with_real_client_in(&[2])
+    .start(&mut world);
     let finished = run(&world, &[]);
     assert_resumed_and_completed(&world, &model, &finished);
     assert_eq!(requests_of(&model, 2).len(), 2, "it was ended before it could take another turn");

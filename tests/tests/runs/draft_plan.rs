@@ -5,7 +5,7 @@ use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::start_real;
+use plimsoll_tests::ScriptedAgent;
 use serde_json::json;
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ fn a_draft_comes_from_a_session_that_can_only_read_and_is_checked_like_every_pla
     let settings = json!({ "hooks": { "SessionStart": [{ "hooks": [hook] }] } });
     world.write(world.home().join(".claude/settings.json"), &settings.to_string());
     let readme = world.path("README.md").display().to_string();
-    let model = start_real(&mut world, move |turn| match turn.step {
+    let model = ScriptedAgent::new(move |turn| match turn.step {
         0 => Step::text("I try.")
             .tool("Write", json!({ "file_path": "/tmp/plimsoll-draft.txt", "content": "x" }))
             .tool("Bash", json!({ "command": "touch made-by-bash.txt" })),
@@ -63,7 +63,9 @@ fn a_draft_comes_from_a_session_that_can_only_read_and_is_checked_like_every_pla
             "Here is the plan:\n\n- [ ] Convert README.md — done when: `! grep 2026 README.md` (trivial)\n\
              - [ ] Check it (simple, after: 1, verify: touch owned)\n- [ ] Wait [medium]\n",
         ),
-    });
+    })
+    .with_real_client()
+    .start(&mut world);
     let finished = world
         .plimsoll(&["plan", "--draft", "SPEC.md", "--yes", "--", "--model", "opus"])
         .env("PLIMSOLL_RUN_ID", "some-run")
@@ -111,10 +113,12 @@ fn whatever_the_settings_permit_a_draft_reads_nothing_outside_the_project() {
         world.write(file, &settings);
     }
     let reads = outside.clone();
-    let model = start_real(&mut world, move |turn| match turn.step {
+    let model = ScriptedAgent::new(move |turn| match turn.step {
         0 => reads.attempts(Step::text("I try.")),
         _ => Step::text("- [ ] One\n"),
-    });
+    })
+    .with_real_client()
+    .start(&mut world);
     let finished = world
         .plimsoll(&["plan", "--draft", "SPEC.md", "--yes", "--", "--model", "opus"])
         .env_remove("ANTHROPIC_API_KEY")

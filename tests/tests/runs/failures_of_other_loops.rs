@@ -5,7 +5,7 @@ use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::tick;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, run, start, start_real, world,
+    ITEMS, LIFELIKE, ScriptedAgent, events, first_request_of, honest, journal, markers, run, world,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -102,10 +102,12 @@ fn a_cancel_that_races_twenty_stop_hooks_stays() {
 fn a_session_of_the_run_that_a_person_resumes_or_forks_later_acts_on_nothing() {
     let mut world = world(ITEMS);
     world.plimsoll(&["init", "--local"]).run().expect_success();
-    let _model = start_real(&mut world, |turn| {
+    let _model = ScriptedAgent::new(|turn| {
         let step = if turn.saw("And now?") { Step::text("What shall I do?") } else { honest(turn) };
         step.delay(LIFELIKE)
-    });
+    })
+    .with_real_client()
+    .start(&mut world);
     let stopped = run(&world, &["--max-iterations", "1"]);
     assert_eq!(stopped.code, Some(3), "{stopped:?}");
     let before = world.read(STATE);
@@ -133,11 +135,12 @@ fn a_session_of_the_run_that_a_person_resumes_or_forks_later_acts_on_nothing() {
 fn a_run_whose_owner_crashed_traps_no_new_session_and_is_offered_for_resume() {
     let mut world = world(ITEMS);
     world.plimsoll(&["init", "--local"]).run().expect_success();
-    let _model = start(&mut world, |turn| match turn.iteration {
+    let _model = ScriptedAgent::new(|turn| match turn.iteration {
         1 if turn.step == 0 => Step::bash("sleep 1").usage(30_000).delay(Duration::from_millis(1_500)),
         0 => Step::text("Hello."),
         _ => honest(turn).delay(LIFELIKE),
-    });
+    })
+    .start(&mut world);
     let objective = ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--allowedTools", "Bash"];
     let mut owner = world.plimsoll(&objective).spawn();
     // Until its SessionStart hook has written, which the kill of its client does not stop.
@@ -173,8 +176,8 @@ fn a_run_whose_owner_crashed_traps_no_new_session_and_is_offered_for_resume() {
 #[test]
 fn a_run_that_is_cancelled_in_a_pause_or_before_its_first_session_is_archived() {
     let mut in_a_pause = world(ITEMS);
-    let _model =
-        start(&mut in_a_pause, |_| Step::error(429, "Number of requests has exceeded your rate limit"));
+    let _model = ScriptedAgent::new(|_| Step::error(429, "Number of requests has exceeded your rate limit"))
+        .start(&mut in_a_pause);
     let paused = run(&in_a_pause, &["--no-wait"]);
     assert_eq!(paused.code, Some(6), "{paused:?}");
     let planned = world(ITEMS);
@@ -193,7 +196,7 @@ fn a_run_that_is_cancelled_in_a_pause_or_before_its_first_session_is_archived() 
 #[test]
 fn at_an_emergency_nothing_of_ours_keeps_a_session_going() {
     let mut world = world(ITEMS);
-    let model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         // It finishes its item at 87 %, with the checkpoint on the disk: with --pack it is not offered another.
         (1, 0) => Step::bash("echo work").usage(600_000).delay(LIFELIKE),
         (1, 1) => Step::bash("echo more").usage(870_000).delay(LIFELIKE),
@@ -202,7 +205,8 @@ fn at_an_emergency_nothing_of_ours_keeps_a_session_going() {
             .delay(LIFELIKE),
         (1, _) => Step::text("Item one is done.").usage(872_000).delay(LIFELIKE),
         _ => honest(turn).delay(LIFELIKE),
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["--pack"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let journal = journal(&world);
@@ -231,7 +235,7 @@ fn a_prompt_full_of_traps_reaches_the_model_whole_and_no_shell() {
     world.write("PROMPT.md", &task);
     world.git(&["add", "-A"]);
     world.git(&["commit", "-qm", "Task"]);
-    let model = start(&mut world, honest);
+    let model = ScriptedAgent::new(honest).start(&mut world);
     let finished = world.plimsoll(&["run", "--", "--model", "opus", "--allowedTools", "Bash"]).run();
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(!trap.exists(), "no shell has read it");

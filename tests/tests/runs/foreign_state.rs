@@ -5,7 +5,7 @@
 
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::{LIFELIKE, honest, start, world};
+use plimsoll_tests::{LIFELIKE, ScriptedAgent, honest, world};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ fn no_run_resumes_it_and_none_overwrites_it() {
     ] {
         let mut world = World::new();
         write_state(&world, &state);
-        let model = start(&mut world, honest);
+        let model = ScriptedAgent::new(honest).start(&mut world);
         let before = world.read(STATE);
         for arguments in
             [&["run", "--resume"][..], &["run", "--objective", "Do it."], &["start", "--objective", "Do it."]]
@@ -106,7 +106,7 @@ fn no_run_resumes_it_and_none_overwrites_it() {
 fn a_state_with_an_id_and_no_nonce_is_not_resumed() {
     let mut world = World::new();
     write_state(&world, &seed_with(&json!({"run_id": "r1"})));
-    let model = start(&mut world, honest);
+    let model = ScriptedAgent::new(honest).start(&mut world);
     let finished = world.plimsoll(&["run", "--resume"]).run();
     assert_eq!((finished.code, model.main_requests().len()), (Some(1), 0), "{finished:?}");
     assert!(finished.stderr.contains("no nonce") && finished.stderr.contains(BESIDE), "{finished:?}");
@@ -116,7 +116,7 @@ fn a_state_with_an_id_and_no_nonce_is_not_resumed() {
 #[test]
 fn an_older_run_of_ours_does_not_come_back_over_it() {
     let mut world = world("- [ ] Item three\n");
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     plimsoll_tests::run(&world, &[]).expect_success();
     write_state(&world, &seed());
     let before = world.read(STATE);
@@ -132,7 +132,7 @@ fn an_older_run_of_ours_does_not_come_back_over_it() {
 #[test]
 fn a_run_that_it_was_written_over_goes_on_from_its_copy_with_the_command_that_is_named() {
     let mut world = world("- [ ] Item three\n");
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     world.plimsoll(&["start", "--objective", "Do the plan.", "--name", "Dates"]).run().expect_success();
     write_state(&world, &seed());
     let refused = world.plimsoll(&["run", "--resume"]).run();
@@ -464,13 +464,14 @@ fn a_loop_of_scripts_checkpoints_resumes_and_ends_with_our_two_commands() {
 #[test]
 fn the_verdict_writes_a_hash_of_what_the_session_left_behind() {
     let mut world = world("- [ ] Item one\n- [ ] Item three\n");
-    let _model = start(&mut world, |turn| {
+    let _model = ScriptedAgent::new(|turn| {
         let step = match (turn.iteration, turn.step) {
             (1 | 2, 0) => Step::text("I only thought about it."),
             _ => honest(turn),
         };
         step.delay(LIFELIKE)
-    });
+    })
+    .start(&mut world);
     world.plimsoll(&["init", "--local"]).run().expect_success();
     let script = r#"eval "$(plimsoll start --objective 'Do the plan.')"
         for session in 1 2 3 4; do

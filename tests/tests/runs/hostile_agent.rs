@@ -5,7 +5,7 @@ use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::Turn;
 use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, events, first_request_of, journal, last_request_of, markers, start, world,
+    ITEMS, LIFELIKE, ScriptedAgent, events, first_request_of, journal, last_request_of, markers, world,
 };
 use serde_json::Value;
 use std::time::Duration;
@@ -95,7 +95,7 @@ fn the_story_is_whole(world: &World, words: &str) {
 /// The second session begins with the command, then works; the hooks must still warn it.
 fn before_the_work(plan: Plan, command: &'static str) {
     let mut world = project(plan);
-    let model = start(&mut world, move |turn| {
+    let model = ScriptedAgent::new(move |turn| {
         let step = match (turn.iteration, turn.step) {
             (2, 0) => Step::bash(command).usage(560_000),
             (2, 1) => session(turn, 1).usage(720_000),
@@ -103,7 +103,8 @@ fn before_the_work(plan: Plan, command: &'static str) {
             _ => session(turn, 0),
         };
         step.delay(if turn.iteration == 2 { LIFELIKE } else { Duration::ZERO })
-    });
+    })
+    .start(&mut world);
     world.plimsoll(&["init", "--local"]).run().expect_success();
     world.git(&["add", "-A"]);
     let finished = run(&world);
@@ -131,11 +132,12 @@ fn before_the_work(plan: Plan, command: &'static str) {
 /// The second session works, and then runs the command: a tick that git knows nothing of is gone with it.
 fn after_the_work(plan: Plan, command: &'static str) {
     let mut world = project(plan);
-    let model = start(&mut world, move |turn| match (turn.iteration, turn.step) {
+    let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.step) {
         (2, 1) => Step::bash(command).usage(31_000).delay(Duration::from_secs(1)),
         (2, 2) => Step::text("Item two is done.").usage(31_500),
         _ => session(turn, 0),
-    });
+    })
+    .start(&mut world);
     let finished = run(&world);
     let words = format!("{plan:?}, {command}: {finished:#?}");
     assert_eq!(finished.code, Some(0), "{words}");
@@ -190,13 +192,14 @@ fn a_clean_of_all_files_after_the_work() {
 fn a_stash_that_comes_back() {
     let mut world = project(Plan::Tracked);
     hostile_script(&world, "rm -rf .claude PROMPT.md progress.txt; git stash pop -q; true");
-    let _model = start(&mut world, move |turn| match (turn.iteration, turn.step) {
+    let _model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.step) {
         (1, 0) => Step::bash(STASH_ALL).usage(30_000),
         (1, _) => session(turn, 1),
         (2, 0) => Step::bash("sh ~/hostile.sh").usage(30_000),
         (2, _) => session(turn, 1),
         _ => session(turn, 0),
-    });
+    })
+    .start(&mut world);
     let finished = run(&world);
     let words = format!("stash pop: {finished:#?}");
     assert_eq!(finished.code, Some(0), "{words}");
@@ -215,7 +218,7 @@ fn a_stash_that_comes_back() {
 #[test]
 fn a_handoff_that_is_cleaned_away_is_there_for_the_next_session() {
     let mut world = project(Plan::Tracked);
-    let model = start(&mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         let step = match (turn.iteration, turn.step) {
             (1, 0) => Step::bash("sed -i '45,80s/$/ changed/' src/dates.txt").usage(560_000),
             (1, 1) => Step::bash("echo on").usage(870_000),
@@ -227,7 +230,8 @@ fn a_handoff_that_is_cleaned_away_is_there_for_the_next_session() {
             _ => session(turn, 0),
         };
         step.delay(LIFELIKE)
-    });
+    })
+    .start(&mut world);
     let finished = run(&world);
     assert_eq!(finished.code, Some(0), "{finished:#?}");
     let told = last_request_of(&model, 1);
@@ -247,13 +251,14 @@ fn a_handoff_that_is_cleaned_away_is_there_for_the_next_session() {
 #[test]
 fn a_line_that_vanishes_unticked_is_not_a_finished_item() {
     let mut world = project(Plan::Tracked);
-    let model = start(&mut world, |turn| match (turn.iteration, turn.step, turn.item.as_deref()) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step, turn.item.as_deref()) {
         (1, 0, _) => Step::bash(format!("sed -i '/Item two/d' fix_plan.md && {}", do_item("Item one"))),
         (3, 0, None) => Step::bash("echo '- [ ] Item two' >> fix_plan.md && git commit -qam 'It is back'"),
         (3, _, None) => Step::text("It was lost; I have put it back."),
         (4, 1.., _) => promise(turn),
         _ => session(turn, 0),
-    });
+    })
+    .start(&mut world);
     let finished = run(&world);
     assert_eq!(finished.code, Some(0), "{finished:#?}");
     let verdicts = markers(&journal(&world));
@@ -271,11 +276,12 @@ fn a_line_that_vanishes_unticked_is_not_a_finished_item() {
 #[test]
 fn a_to_do_file_that_is_deleted_is_written_again() {
     let mut world = project(Plan::Untracked);
-    let model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (2, 0) => Step::bash("rm fix_plan.md"),
         (2, _) => promise(turn),
         _ => session(turn, 0),
-    });
+    })
+    .start(&mut world);
     let finished = run(&world);
     assert_eq!(finished.code, Some(0), "{finished:#?}");
     let journal = journal(&world);
@@ -307,14 +313,15 @@ fn garbage_in_the_state_is_set_aside_and_mended() {
     {
         let mut world = project(Plan::Tracked);
         hostile_script(&world, &format!("printf '%s' '{garbage}' > {STATE}"));
-        let model = start(&mut world, move |turn| {
+        let model = ScriptedAgent::new(move |turn| {
             let step = match (turn.iteration, turn.step) {
                 (2, 0) => Step::bash("sh ~/hostile.sh").usage(560_000),
                 (2, _) => session(turn, 1).usage(720_000),
                 _ => session(turn, 0),
             };
             step.delay(LIFELIKE)
-        });
+        })
+        .start(&mut world);
         let finished = run(&world);
         let words = format!("{garbage}: {finished:#?}");
         assert_eq!(finished.code, Some(0), "{words}");
@@ -340,7 +347,7 @@ fn garbage_in_the_state_is_set_aside_and_mended() {
 #[test]
 fn a_state_from_an_old_commit_is_noticed() {
     let mut world = project(Plan::Tracked);
-    let model = start(&mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         let step = match (turn.iteration, turn.step) {
             (1, 0) => {
                 Step::bash(format!("git add -f {STATE} && git commit -qm 'With the state' && git tag old"))
@@ -356,7 +363,8 @@ fn a_state_from_an_old_commit_is_noticed() {
             _ => session(turn, 0),
         };
         step.delay(LIFELIKE)
-    });
+    })
+    .start(&mut world);
     let finished = run(&world);
     let words = format!("{finished:#?}");
     assert_eq!(finished.code, Some(0), "{words}");
@@ -383,11 +391,12 @@ fn a_state_from_an_old_commit_is_noticed() {
 fn a_prompt_that_is_emptied_or_torn_is_mended() {
     for command in ["rm PROMPT.md", ": > PROMPT.md", "head -c 200 PROMPT.md > p && mv p PROMPT.md"] {
         let mut world = project(Plan::Tracked);
-        let model = start(&mut world, move |turn| match (turn.iteration, turn.step) {
+        let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.step) {
             (1, 0) => Step::bash(command),
             (1, _) => session(turn, 1),
             _ => session(turn, 0),
-        });
+        })
+        .start(&mut world);
         let finished = run(&world);
         let words = format!("{command}: {finished:#?}");
         assert_eq!(finished.code, Some(0), "{words}");
@@ -405,7 +414,7 @@ fn a_prompt_that_is_emptied_or_torn_is_mended() {
 #[test]
 fn a_run_in_a_folder_of_the_repository_is_not_its_neighbours() {
     let mut world = project(Plan::Tracked);
-    let _model = start(&mut world, |turn| session(turn, 0));
+    let _model = ScriptedAgent::new(|turn| session(turn, 0)).start(&mut world);
     for name in ["one", "two"] {
         world.write(format!("{name}/fix_plan.md"), ITEMS);
     }

@@ -3,7 +3,7 @@
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::story::{Turn, story, tick};
 use plimsoll_testkit::world::{Running, World};
-use plimsoll_tests::{ITEMS, LIFELIKE, events, honest, journal, markers, run, start_real_in, world};
+use plimsoll_tests::{ITEMS, LIFELIKE, ScriptedAgent, events, honest, journal, markers, run, world};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -92,7 +92,7 @@ fn an_ordinary_session_in_the_same_project_is_advised_and_never_touches_the_run(
     let mut world = world(ITEMS);
     world.plimsoll(&["init", "--local"]).run().expect_success();
     let (working, go_on) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    let model = start_real_in(&[2, 3], &mut world, {
+    let model = ScriptedAgent::new({
         let (working, go_on) = (Arc::clone(&working), Arc::clone(&go_on));
         move |turn| {
             if (turn.iteration, turn.step) == (2, 0) {
@@ -101,7 +101,9 @@ fn an_ordinary_session_in_the_same_project_is_advised_and_never_touches_the_run(
             }
             honest(turn).delay(LIFELIKE)
         }
-    });
+    })
+    .with_real_client_in(&[2, 3])
+    .start(&mut world);
     let running = spawn_run(&world, &world.project(), &model);
     world.wait_until(|| working.load(Ordering::SeqCst), "the run's second session works");
 
@@ -175,7 +177,7 @@ fn is_nested(turn: &Turn<'_>) -> bool {
 fn a_nested_session_that_inherits_the_runs_id_does_not_act_on_its_state() {
     let mut world = world(ITEMS);
     world.plimsoll(&["init", "--local"]).run().expect_success();
-    let model = start_real_in(&[2, 3, 4], &mut world, {
+    let model = ScriptedAgent::new({
         let mut promise = String::new();
         move |turn| {
             if !turn.promise.is_empty() {
@@ -200,7 +202,9 @@ fn a_nested_session_that_inherits_the_runs_id_does_not_act_on_its_state() {
             };
             step.delay(LIFELIKE)
         }
-    });
+    })
+    .with_real_client_in(&[2, 3, 4])
+    .start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let run_id = world.json(".claude/ralph-state.json")["run_id"].as_str().expect("run id").to_owned();

@@ -2,9 +2,7 @@
 
 use plimsoll_testkit::scripted_model::{RequestKind, Step};
 use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::{
-    ITEMS, LIFELIKE, events, honest, journal, markers, resume, run, start, start_real, world,
-};
+use plimsoll_tests::{ITEMS, LIFELIKE, ScriptedAgent, events, honest, journal, markers, resume, run, world};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -44,7 +42,7 @@ fn run_beyond_budget(world: &World, arguments: &[&str]) -> Finished {
 #[test]
 fn four_interrupted_sessions_reach_the_bound_and_the_turn_log_agrees() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, killed);
+    let _model = ScriptedAgent::new(killed).start(&mut world);
     let finished = run_beyond_budget(&world, &["--max-cost", "0.30"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     assert_eq!(world.json(STATE)["iteration"], 4);
@@ -65,7 +63,7 @@ fn four_interrupted_sessions_reach_the_bound_and_the_turn_log_agrees() {
 #[test]
 fn interrupted_sessions_reach_the_bound_of_the_day_also_in_other_runs() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, killed);
+    let _model = ScriptedAgent::new(killed).start(&mut world);
     let held = run_beyond_budget(&world, &["--no-wait", "--max-cost-per-day", "0.15"]);
     assert_eq!(held.code, Some(6), "{held:?}");
     assert_eq!(world.json(STATE)["iteration"], 2);
@@ -82,10 +80,11 @@ fn interrupted_sessions_reach_the_bound_of_the_day_also_in_other_runs() {
 #[test]
 fn a_report_of_the_client_replaces_the_estimate() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, |turn| match turn.iteration {
+    let _model = ScriptedAgent::new(|turn| match turn.iteration {
         1 => killed(turn),
         _ => honest(turn).usage_parts(10_000, 0, 0).output_tokens(0).delay(LIFELIKE),
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["--max-iterations", "2"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     let history = world.json(STATE)["context_history"].clone();
@@ -102,10 +101,11 @@ fn a_report_of_the_client_replaces_the_estimate() {
 #[test]
 fn a_session_that_used_no_tokens_costs_nothing() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, |turn| match turn.iteration {
+    let _model = ScriptedAgent::new(|turn| match turn.iteration {
         1 => Step::bash(KILL).usage_parts(0, 0, 0).output_tokens(0).delay(LIFELIKE),
         _ => honest(turn).delay(LIFELIKE),
-    });
+    })
+    .start(&mut world);
     run(&world, &["--max-iterations", "1", "--max-cost", "5"]);
     assert_cost(&world, 0.0);
     assert_eq!(world.json(STATE)["cost_is_reckoned"], false);
@@ -115,11 +115,12 @@ fn a_session_that_used_no_tokens_costs_nothing() {
 fn a_run_that_was_killed_with_its_client_counts_its_session_when_it_is_resumed_or_stopped() {
     for (name, is_resumed) in [("resumed", true), ("stopped", false)] {
         let mut world = world(ITEMS);
-        let _model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+        let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
             (1, 0) => Step::bash("echo 1 >> log.txt").usage_parts(10_000, 0, 0).output_tokens(0),
             (1, _) => Step::bash("touch working; sleep 30").usage_parts(10_000, 0, 0).output_tokens(0),
             _ => honest(turn).usage_parts(0, 0, 0).output_tokens(0).delay(LIFELIKE),
-        });
+        })
+        .start(&mut world);
         let objective =
             ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--allowedTools", "Bash"];
         let mut running = world.plimsoll(&objective).spawn();
@@ -158,11 +159,12 @@ fn what_the_client_wrote(world: &World) -> Vec<PathBuf> {
 #[test]
 fn without_transcript_and_output_the_turn_log_counts() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (1, 0 | 1) => Step::bash("sleep 0.3; echo 1 >> log.txt").usage_parts(10_000, 0, 0).output_tokens(0),
         (1, _) => Step::bash("touch working; sleep 30").usage_parts(10_000, 0, 0).output_tokens(0),
         _ => honest(turn).usage_parts(0, 0, 0).output_tokens(0).delay(LIFELIKE),
-    });
+    })
+    .start(&mut world);
     let objective = ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--allowedTools", "Bash"];
     let mut running = world.plimsoll(&objective).spawn();
     world.wait_until(|| world.exists("working"), "the third response");
@@ -185,7 +187,7 @@ fn without_transcript_and_output_the_turn_log_counts() {
 #[test]
 fn a_model_without_a_known_price_counts_at_most_unless_the_client_has_reported_it() {
     let mut world = world(ITEMS);
-    let _model = start_real(&mut world, |turn| {
+    let _model = ScriptedAgent::new(|turn| {
         let step = match (turn.request.kind, turn.iteration, turn.step) {
             (RequestKind::Subagent, ..) => Step::text("The file has 80 lines."),
             (_, 1, _) => Step::bash("kill -TERM $PPID; sleep 20"),
@@ -197,7 +199,7 @@ fn a_model_without_a_known_price_counts_at_most_unless_the_client_has_reported_i
             _ => Step::bash(KILL),
         };
         step.usage_parts(10_000, 0, 0).output_tokens(0).delay(LIFELIKE)
-    });
+    }).with_real_client().start(&mut world);
     let finished = world
         .plimsoll(&["run", "--objective", "Do the plan.", "--max-cost", "0.30", "--", "--model", "zork"])
         .arg("--allowedTools")

@@ -3,7 +3,7 @@
 
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::tick;
-use plimsoll_tests::{LIFELIKE, events, journal, run, start_real_in, world};
+use plimsoll_tests::{LIFELIKE, ScriptedAgent, events, journal, run, world};
 use serde_json::json;
 
 #[test]
@@ -27,7 +27,7 @@ fn an_item_gets_the_model_that_the_user_allows_and_is_measured_by_it_and_no_othe
     ] {
         assert!(shown.stdout.contains(words), "{words}: {shown:?}");
     }
-    let model = start_real_in(&[1, 2], &mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         let step = match (&turn.item, turn.step) {
             (Some(item), 0) => Step::bash(tick(item)).usage(30_000),
             (Some(item), _) if item.starts_with("Item four") => {
@@ -36,7 +36,9 @@ fn an_item_gets_the_model_that_the_user_allows_and_is_measured_by_it_and_no_othe
             _ => Step::text("Done.").usage(31_000),
         };
         step.delay(LIFELIKE)
-    });
+    })
+    .with_real_client_in(&[1, 2])
+    .start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let requests = model.main_requests();

@@ -4,7 +4,9 @@
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::{Finished, Running, World};
-use plimsoll_tests::{ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, start, world};
+use plimsoll_tests::{
+    ITEMS, LIFELIKE, ScriptedAgent, events, first_request_of, honest, journal, markers, world,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -43,10 +45,11 @@ fn killed(
     let mut world = world(PLAN);
     let mark = world.home().join("the-moment");
     let mut tell = tell;
-    let model = start(&mut world, {
+    let model = ScriptedAgent::new({
         let mark = mark.clone();
         move |turn| tell(turn, &mark)
-    });
+    })
+    .start(&mut world);
     let watch = Watch::over(&world);
     let mut run = begin(&world, more);
     world.wait_until(|| is_the_moment(&world, &model), "the moment to kill");
@@ -167,7 +170,7 @@ fn killed_right_after_the_result() {
         let moment = |world: &World, _: &ScriptedModel| output(world).contains("\"type\":\"result\"");
         let mut world = world(PLAN);
         let mark = PathBuf::new();
-        let model = start(&mut world, move |turn| tell(turn, &mark));
+        let model = ScriptedAgent::new(move |turn| tell(turn, &mark)).start(&mut world);
         let watch = Watch::over(&world);
         let mut run = begin(&world, &[]);
         let started = Instant::now();
@@ -197,7 +200,7 @@ fn killed_right_after_the_result() {
 #[test]
 fn killed_while_the_verify_command_runs() {
     let mut world = world(PLAN);
-    let model = start(&mut world, honest);
+    let model = ScriptedAgent::new(honest).start(&mut world);
     let mark = world.home().join("verified");
     let verify = format!("echo x >> {} && sleep 2", mark.display());
     let watch = Watch::over(&world);
@@ -219,10 +222,11 @@ fn killed_while_the_verify_command_runs() {
 #[test]
 fn a_session_that_nobody_noted_is_judged_and_not_repeated() {
     let mut world = world(PLAN);
-    let model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (1, 0) => Step::bash(do_item("Item one")).delay(HELD),
         _ => honest(turn),
-    });
+    })
+    .start(&mut world);
     let mut run = begin(&world, &[]);
     world.wait_until(|| !model.main_requests().is_empty(), "the first request");
     run.kill();
@@ -247,10 +251,11 @@ fn a_session_that_nobody_noted_is_judged_and_not_repeated() {
 #[test]
 fn a_client_that_nobody_noted_is_adopted() {
     let mut world = world(PLAN);
-    let model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (1, 0) => Step::bash(do_item("Item one")).delay(HELD),
         _ => honest(turn),
-    });
+    })
+    .start(&mut world);
     let watch = Watch::over(&world);
     let mut run = begin(&world, &[]);
     world.wait_until(|| !model.main_requests().is_empty(), "the first request");
@@ -272,10 +277,11 @@ fn a_client_that_nobody_noted_is_adopted() {
 #[test]
 fn a_client_is_adopted_after_everything_of_ours_was_cleaned_away() {
     let mut world = world(PLAN);
-    let model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (1, 0) => Step::bash(do_item("Item one")).delay(HELD),
         _ => honest(turn),
-    });
+    })
+    .start(&mut world);
     let mut run = begin(&world, &[]);
     world.wait_until(|| !model.main_requests().is_empty(), "the first request");
     run.kill();
@@ -321,7 +327,7 @@ fn archive(world: &World) -> PathBuf {
 #[test]
 fn a_resume_of_a_run_that_is_over_reports_a_verdict_that_a_kill_kept_back() {
     let mut world = world(PLAN);
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     assert_eq!(begin(&world, &[]).wait(LIMIT).code, Some(0));
     let told = markers(&journal(&world));
     for was_told in [false, true] {
@@ -346,7 +352,7 @@ fn a_resume_of_a_run_that_is_over_reports_a_verdict_that_a_kill_kept_back() {
 #[test]
 fn a_run_that_is_opened_again_reports_the_verdict_that_a_kill_kept_back_first() {
     let mut world = world(PLAN);
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     assert_eq!(begin(&world, &["--max-iterations", "1"]).wait(LIMIT).code, Some(3));
     unreport(&world, false);
     let again = resume(&world, &["--max-iterations", "9"]);
@@ -367,10 +373,11 @@ fn a_run_that_is_opened_again_reports_the_verdict_that_a_kill_kept_back_first() 
 #[test]
 fn of_two_resumes_at_once_the_second_is_refused() {
     let mut world = world(PLAN);
-    let model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (1, 0) => honest(turn).delay(HELD),
         _ => honest(turn),
-    });
+    })
+    .start(&mut world);
     let mut run = begin(&world, &[]);
     world.wait_until(|| !model.main_requests().is_empty(), "the first request");
     run.kill();
@@ -392,13 +399,14 @@ fn of_two_resumes_at_once_the_second_is_refused() {
 fn held_run() -> (World, ScriptedModel, Running) {
     let mut world = world(ITEMS);
     let mark = world.home().join("the-moment");
-    let model = start(&mut world, {
+    let model = ScriptedAgent::new({
         let mark = mark.clone();
         move |turn| match (turn.iteration, turn.step) {
             (1, 0) => Step::bash(format!("touch {} && sleep 4 && {}", mark.display(), do_item("Item one"))),
             _ => honest(turn),
         }
-    });
+    })
+    .start(&mut world);
     let run = begin(&world, &[]);
     world.wait_until(|| mark.exists(), "the tool");
     (world, model, run)
@@ -491,7 +499,7 @@ fn ended_now(signal: impl Fn(&mut Running)) {
 #[test]
 fn ctrl_c_twice_does_not_wait_for_a_verify_command() {
     let mut world = world(PLAN);
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     let mark = world.home().join("verified");
     let verify = format!("echo $$ >> {} && sleep 20", mark.display());
     let mut run = begin(&world, &["--verify", &verify, "--verify-each", "promise"]);
@@ -515,7 +523,7 @@ fn ctrl_c_twice_does_not_wait_for_a_verify_command() {
 fn a_checkpoint_whose_hook_was_killed_is_finished_by_the_next_event() {
     let mut world = world(PLAN);
     let moment = Arc::new(AtomicUsize::new(0));
-    let model = start(&mut world, {
+    let model = ScriptedAgent::new({
         let moment = Arc::clone(&moment);
         move |turn| match (turn.iteration, turn.step) {
             (1, 0) => Step::bash("sed -i '45,80s/$/ changed/' src/dates.txt").usage(200_000).delay(LIFELIKE),
@@ -527,7 +535,8 @@ fn a_checkpoint_whose_hook_was_killed_is_finished_by_the_next_event() {
             (1, _) => Step::text("I stop.").delay(LIFELIKE),
             _ => honest(turn),
         }
-    });
+    })
+    .start(&mut world);
     let run = begin(&world, &[]);
     world.wait_until(|| moment.load(Ordering::SeqCst) == 1, "the second request");
     let path = claimed_by_the_dead(&world);
@@ -549,7 +558,7 @@ fn a_checkpoint_whose_hook_was_killed_is_finished_by_the_next_event() {
 fn a_checkpoint_whose_hook_was_killed_last_is_finished_by_the_run() {
     let mut world = world(PLAN);
     let moment = Arc::new(AtomicUsize::new(0));
-    let model = start(&mut world, {
+    let model = ScriptedAgent::new({
         let moment = Arc::clone(&moment);
         move |turn| match (turn.iteration, turn.step) {
             (1, 0) => Step::bash("sed -i '45,80s/$/ changed/' src/dates.txt").usage(200_000).delay(LIFELIKE),
@@ -559,7 +568,8 @@ fn a_checkpoint_whose_hook_was_killed_last_is_finished_by_the_run() {
             }
             _ => honest(turn),
         }
-    });
+    })
+    .start(&mut world);
     let run = begin(&world, &[]);
     world.wait_until(|| moment.load(Ordering::SeqCst) == 1, "the second request");
     claimed_by_the_dead(&world);

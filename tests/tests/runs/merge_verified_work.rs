@@ -4,7 +4,7 @@ use super::workers::{LIMIT, TWO, does, honest, number, reasons, run};
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::tick as tick_in_plan;
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{ITEMS, start, world};
+use plimsoll_tests::{ITEMS, ScriptedAgent, world};
 
 /// The branch on which everything is merged, whether anything is or not.
 fn target(world: &World) -> String {
@@ -34,7 +34,7 @@ fn a_replaced_object_is_verified_as_a_clone_has_it() {
     for (hide, expected) in [("true", None), ("git update-index --assume-unchanged code.txt", Some(4))] {
         let mut world = world("# Plan\n\n- [ ] Item 1\n");
         let line = format!("test -e code.txt || {{ {attack} && {hide}; }}");
-        let _model = start(&mut world, move |turn| does(turn, &line));
+        let _model = ScriptedAgent::new(move |turn| does(turn, &line)).start(&mut world);
         let finished = run(&world, &["2", "--verify", "test ! -e code.txt || grep -q SAFE code.txt"]);
         assert!(!stored(&world, "code.txt").contains("EVIL"), "{hide}: {finished:?}");
         if let Some(code) = expected {
@@ -51,7 +51,7 @@ fn what_a_verify_command_stages_does_not_land() {
     let mut world = world("# Plan\n\n- [ ] Item 1\n");
     let stage = "blob=$(echo EVIL | git hash-object -w --stdin) && git update-index --add --cacheinfo 100644,$blob,README.md";
     let line = format!("printf '%s\\n' '{stage}' > check.sh && mkdir -p done && echo 1 > done/1.txt");
-    let _model = start(&mut world, move |turn| does(turn, &line));
+    let _model = ScriptedAgent::new(move |turn| does(turn, &line)).start(&mut world);
     let finished = run(&world, &["2", "--verify", "test ! -e check.sh || sh check.sh", "--verify", "true"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(stored(&world, "check.sh").contains("update-index"), "{finished:?}");
@@ -67,7 +67,7 @@ fn what_a_verify_command_stages_does_not_land() {
 #[test]
 fn attributes_beside_the_commit_merge_nothing_without_a_conflict() {
     let mut world = world(TWO);
-    let _model = start(&mut world, |turn| {
+    let _model = ScriptedAgent::new(|turn| {
         let item = turn.item.clone().unwrap_or_default();
         let was_refused = turn.saw("## Earlier work on this item was sent back");
         let line = if was_refused {
@@ -80,7 +80,7 @@ fn attributes_beside_the_commit_merge_nothing_without_a_conflict() {
         // Workers begin two seconds after each other: the first is at work when the second begins.
         let is_slow = turn.step == 0 && !was_refused && number(&item) == "1";
         does(turn, &line).delay(std::time::Duration::from_secs(if is_slow { 3 } else { 0 }))
-    });
+    }).start(&mut world);
     let finished = run(&world, &["2"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let back = reasons(&world);
@@ -97,7 +97,7 @@ fn an_object_with_another_content_neither_lands_nor_completes_a_run() {
     let line = format!(
         "{swap}; echo new > new.txt && git add new.txt && git commit -qm New && swap HEAD:new.txt HEAD:README.md"
     );
-    let _model = start(&mut own, move |turn| does(turn, &line));
+    let _model = ScriptedAgent::new(move |turn| does(turn, &line)).start(&mut own);
     let finished = run(&own, &["2"]);
     assert_eq!(finished.code, Some(4), "{finished:?}");
     let back = reasons(&own);
@@ -108,11 +108,12 @@ fn an_object_with_another_content_neither_lands_nor_completes_a_run() {
     let mut old = world("# Plan\n\n- [ ] Item 1\n");
     let line =
         format!("{swap}; swap HEAD:src/dates.txt HEAD:README.md; mkdir -p done && echo 1 > done/1.txt");
-    let _model = start(&mut old, move |turn| match turn.step {
+    let _model = ScriptedAgent::new(move |turn| match turn.step {
         0 => Step::bash(line.clone()).usage(29_000),
         1 => does(turn, "true").usage(30_000),
         _ => honest(turn),
-    });
+    })
+    .start(&mut old);
     let finished = run(&old, &["2"]);
     assert!(matches!(finished.code, Some(4 | 7)), "{finished:?}");
     assert_ne!(old.json(".claude/ralph-state.json")["status"], "completed");
@@ -125,7 +126,7 @@ fn an_object_with_another_content_neither_lands_nor_completes_a_run() {
 #[test]
 fn a_commit_that_landed_says_what_was_proved_and_the_log_checks_it() {
     let mut world = world(TWO);
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     let finished = run(&world, &["2", "--verify", "true", "--verify", "test -e README.md"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let target = target(&world);
@@ -180,7 +181,7 @@ fn a_relative_path_entry_leads_git_to_no_program_of_a_commit() {
          printf '#!/bin/sh\\n%sexec {users}/%s \"$@\"\\n' '{evil}' $name > node_modules/.bin/$name; done && \
          chmod +x node_modules/.bin/* && echo aloud > a.loud && export PATH={users}:$PATH"
     );
-    let _model = start(&mut world, move |turn| does(turn, &line));
+    let _model = ScriptedAgent::new(move |turn| does(turn, &line)).start(&mut world);
     let usual = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
     world.set_env("PATH", format!("node_modules/.bin::{users}:{usual}"));
     let finished = run(&world, &["2", "--verify", "true"]);
@@ -212,7 +213,7 @@ fn hooks_and_filters_of_the_tree_run_for_no_worker_and_their_files_are_named() {
          printf '%s' '{trap}' > tools/check.sh; printf '%scat\\n' '{trap}' > tools/clean.sh",
         hooks.join(" ")
     );
-    let _model = start(&mut world, move |turn| {
+    let _model = ScriptedAgent::new(move |turn| {
         let item = turn.item.clone().unwrap_or_default();
         match (turn.step, number(&item).as_str()) {
             // Committed by itself, then some work that is not.
@@ -228,7 +229,7 @@ fn hooks_and_filters_of_the_tree_run_for_no_worker_and_their_files_are_named() {
             .usage(30_000),
             _ => honest(turn),
         }
-    });
+    }).start(&mut world);
     let finished = run(&world, &["2", "--verify", "true"]);
     let ran = world.home().join("ran");
     assert!(!ran.exists(), "{}: {finished:?}", world.read(&ran));
@@ -249,7 +250,7 @@ fn each_item_is_named_by_its_last_commit_if_git_does_not_track_the_plan() {
     world.write(".gitignore", "fix_plan.md\n");
     world.git(&["add", ".gitignore"]);
     world.git(&["commit", "-qm", "The plan is mine"]);
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     // So slow where results are merged that the later items are merged together.
     let finished = run(&world, &["3", "--verify", "case $PWD in */merge) sleep 6;; esac"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -265,7 +266,7 @@ fn each_item_is_named_by_its_last_commit_if_git_does_not_track_the_plan() {
 #[test]
 fn a_run_without_workers_keeps_what_was_proved_and_a_broken_turn_log_is_named() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, |turn| {
+    let _model = ScriptedAgent::new(|turn| {
         let Some(item) = turn.item.clone() else { return Step::text(turn.promise.clone()) };
         let done = format!("echo '{item}' >> work.txt && {}", tick_in_plan(&item));
         let commit = format!("git add work.txt fix_plan.md && git commit -qm 'Finish {item}'");
@@ -273,7 +274,8 @@ fn a_run_without_workers_keeps_what_was_proved_and_a_broken_turn_log_is_named() 
             0 => Step::bash(format!("{done} && {commit}")).usage(30_000),
             _ => Step::text(format!("{item} is done.\n\n{}", turn.promise)).usage(31_000),
         }
-    });
+    })
+    .start(&mut world);
     let finished = plimsoll_tests::run(&world, &["--verify", "test -e work.txt"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let check = |commit: &str| world.plimsoll(&["log", "--check", commit]).run();

@@ -3,7 +3,7 @@
 
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::{Turn, tick};
-use plimsoll_tests::{LIFELIKE, events, journal, markers, start_real, usage_limit, world};
+use plimsoll_tests::{LIFELIKE, ScriptedAgent, events, journal, markers, usage_limit, world};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -84,13 +84,15 @@ fn in_the_morning_everything_is_done_but_the_one_item_that_nobody_could_do() {
     // On 200k the client compacts by itself; our own levels would come first.
     world.write(".claude/plimsoll.json", r#"{"windows": {"claude-sonnet-4-6": 1000000}}"#);
     let mut night = Night::default();
-    let model = start_real(&mut world, move |turn| {
+    let model = ScriptedAgent::new(move |turn| {
         let step = night.answer(turn);
         // Where what is read off the transcript decides.
         let matters =
             turn.item.as_deref().map(number_of).is_some_and(|number| number <= STUCK || number == COMPACTED);
         if matters { step.delay(LIFELIKE) } else { step }
-    });
+    })
+    .with_real_client()
+    .start(&mut world);
     let told = world.home().join("told.txt");
     std::fs::write(world.home().join("tell.sh"), "cat >> \"$1\"; echo >> \"$1\"\n").expect("a file");
     let notify = format!("sh {} {}", world.home().join("tell.sh").display(), told.display());

@@ -4,7 +4,7 @@
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{LIFELIKE, events, first_request_of, journal, markers, run, start, start_real, world};
+use plimsoll_tests::{LIFELIKE, ScriptedAgent, events, first_request_of, journal, markers, run, world};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ fn the_same_list_takes_far_fewer_sessions_with_pack_and_nothing_is_lost() {
     const ITEMS: usize = 12;
     let finish = |arguments: &[&str]| {
         let mut world = world(&plan(ITEMS));
-        let model = start(&mut world, |turn| packed(turn, 150_000));
+        let model = ScriptedAgent::new(|turn| packed(turn, 150_000)).start(&mut world);
         let finished = run(&world, arguments);
         assert_eq!(finished.code, Some(0), "{finished:?}");
         done_in_order(&world, ITEMS);
@@ -108,7 +108,7 @@ fn the_same_list_takes_far_fewer_sessions_with_pack_and_nothing_is_lost() {
 fn an_item_that_states_a_size_is_not_begun_where_it_would_not_fit() {
     let todo = "- [ ] Item 01\n- [ ] Item 02 (complex)\n- [ ] Item 03\n";
     let mut world = world(todo);
-    let _model = start(&mut world, |turn| packed(turn, 250_000));
+    let _model = ScriptedAgent::new(|turn| packed(turn, 250_000)).start(&mut world);
     let finished = run(&world, &["--pack"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let journal = journal(&world);
@@ -128,11 +128,12 @@ fn an_item_that_states_a_size_is_not_begun_where_it_would_not_fit() {
 #[test]
 fn a_session_that_has_not_finished_its_item_is_not_kept_going() {
     let mut world = world(&plan(2));
-    let model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (1, 0) => Step::bash("echo half >> src/dates.txt").usage(BASE).delay(LIFELIKE),
         (1, _) => Step::text("I am not done.").usage(BASE).delay(LIFELIKE),
         _ => packed(turn, 50_000),
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["--pack"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let first = model
@@ -158,7 +159,7 @@ fn a_turn_that_the_client_ends_against_our_word_is_journaled_and_the_run_goes_on
     .expect("a file");
     let entry = json!({"hooks": [{"type": "command", "command": format!("sh {}", hold.display())}]});
     world.write(".claude/settings.json", &json!({"hooks": {"Stop": [entry]}}).to_string());
-    let _model = start_real(&mut world, |turn| {
+    let _model = ScriptedAgent::new(|turn| {
         match (turn.iteration, turn.step) {
         (1, 0) => Step::bash(
             "(until [ \"$(cat ~/n 2>/dev/null)\" = 2 ]; do sleep 0.1; done; sleep 1.5; sed -i 's/\\[ \\] Item 01/[x] Item 01/' fix_plan.md; echo 'Item 01' >> work.txt) > /dev/null 2>&1 &",
@@ -168,7 +169,7 @@ fn a_turn_that_the_client_ends_against_our_word_is_journaled_and_the_run_goes_on
         (1, _) => Step::text(format!("I wait ({}).", turn.step)).usage(BASE + 5_000).delay(LIFELIKE),
         _ => packed(turn, 50_000),
     }
-    });
+    }).with_real_client().start(&mut world);
     let finished = run(&world, &["--pack"]);
     let journal = journal(&world);
     let cut: Vec<&Value> = events(&journal, "cut_off_by_client");
@@ -182,7 +183,7 @@ fn a_turn_that_the_client_ends_against_our_word_is_journaled_and_the_run_goes_on
 #[test]
 fn an_item_that_fits_no_window_is_begun_in_a_fresh_session_that_is_told_to_split_it() {
     let mut world = world("- [ ] Item 01\n- [ ] Item 02 (very complex)\n");
-    let model = start(&mut world, |turn| packed(turn, 20_000));
+    let model = ScriptedAgent::new(|turn| packed(turn, 20_000)).start(&mut world);
     let finished = run(&world, &["--pack"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_eq!(sessions(&world), 2);
@@ -203,7 +204,7 @@ fn trivial_neighbours_share_a_session_without_pack_a_handful_of_them_and_only_wi
     let shown = world.plimsoll(&["plan", "--markdown"]).run().stdout;
     let groups = "One item a session: 5 sessions (1–5 · 6 · 7 · 8 · 9): trivial neighbours share one.";
     assert!(shown.contains(groups), "{shown}");
-    let model = start(&mut world, |turn| packed(turn, 20_000));
+    let model = ScriptedAgent::new(|turn| packed(turn, 20_000)).start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let done: Vec<String> = world.read("work.txt").lines().map(|line| line[..7].to_owned()).collect();
@@ -221,7 +222,7 @@ fn trivial_neighbours_share_a_session_without_pack_a_handful_of_them_and_only_wi
 #[test]
 fn a_trivial_item_that_would_not_fit_begins_a_session_of_its_own_without_a_checkpoint() {
     let mut world = world("- [ ] Item 01 (trivial)\n- [ ] Item 02 (trivial)\n");
-    let _model = start(&mut world, |turn| packed(turn, 760_000));
+    let _model = ScriptedAgent::new(|turn| packed(turn, 760_000)).start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_eq!(sessions(&world), 2);

@@ -6,7 +6,7 @@ use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::{events, first_request_of, honest, journal, markers, resume, run, start, world};
+use plimsoll_tests::{ScriptedAgent, events, first_request_of, honest, journal, markers, resume, run, world};
 use serde_json::{Value, json};
 
 const STATE: &str = ".claude/ralph-state.json";
@@ -49,7 +49,7 @@ fn messages(world: &World, event: &str) -> Vec<Value> {
 #[test]
 fn seven_of_eight_items_are_done_and_the_eighth_once_the_user_has_answered() {
     let mut world = world(&format!("# Plan\n\n{}", items(8)));
-    let model = start(&mut world, needs_a_port);
+    let model = ScriptedAgent::new(needs_a_port).start(&mut world);
     let notify = keeps_messages(&world);
     let finished = run(&world, &["--notify", &notify, "--max-iterations", "12"]);
     assert_eq!(finished.code, Some(7), "{finished:?}");
@@ -140,7 +140,7 @@ fn seven_of_eight_items_are_done_and_the_eighth_once_the_user_has_answered() {
 #[test]
 fn an_answer_that_comes_while_the_run_works_is_taken_up_in_its_turn() {
     let mut world = world("# Plan\n\n- [ ] Item one\n- [ ] Item two\n- [ ] Item three\n");
-    let model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         // It writes its question itself, in more words than the reason has.
         (1, 0) => Step::bash(
             "sed -i 's/^- .* Item one$/&\\n  > 80 is taken\\n  ? Which port, 81 or 82?/' fix_plan.md",
@@ -151,7 +151,8 @@ fn an_answer_that_comes_while_the_run_works_is_taken_up_in_its_turn() {
             tick("Item two")
         )),
         _ => honest(turn),
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["--max-iterations", "6"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_eq!(world.read("work.txt"), "Item one\nItem three\n");
@@ -170,7 +171,7 @@ fn an_answer_that_comes_while_the_run_works_is_taken_up_in_its_turn() {
 #[test]
 fn resume_answers_questions_and_continues_at_once() {
     let mut world = world("# Plan\n\n- [ ] Item one\n  ? Which port?\n- [ ] Item two\n  ? Which host?\n");
-    let model = start(&mut world, honest);
+    let model = ScriptedAgent::new(honest).start(&mut world);
     assert_eq!(run(&world, &[]).code, Some(7));
     let refused = resume(&world, &["--answer", "1", "Use port 8042", "--answer", "3", "x"]);
     assert!(refused.code == Some(1) && refused.stderr.contains("there is no question 3"), "{refused:?}");
@@ -191,7 +192,7 @@ fn resume_answers_questions_and_continues_at_once() {
 fn a_run_in_which_everything_waits_from_the_beginning_starts_no_session() {
     let plan = "# Plan\n\n- [x] Item one\n- [ ] Item three\n  ? Which port?\n";
     let mut world = world(plan);
-    let model = start(&mut world, honest);
+    let model = ScriptedAgent::new(honest).start(&mut world);
     let notify = keeps_messages(&world);
     let finished = run(&world, &["--notify", &notify, "--verify", "true"]);
     assert_eq!(finished.code, Some(7), "{finished:?}");

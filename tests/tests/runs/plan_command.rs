@@ -3,7 +3,7 @@
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::tick;
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{LIFELIKE, run, start, world};
+use plimsoll_tests::{LIFELIKE, ScriptedAgent, run, world};
 use serde_json::{Value, json};
 
 fn plan(world: &World, arguments: &[&str]) -> String {
@@ -83,12 +83,13 @@ fn without_a_list_it_says_what_is_missing_and_a_wrong_after_is_told() {
 #[test]
 fn what_items_of_this_project_took_speaks_first_also_to_the_next_run() {
     let mut world = world("- [ ] Item one\n- [ ] Item two\n");
-    let model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (1, 0) => Step::bash(tick("Item one")).usage(40_000).delay(LIFELIKE),
         (1, _) => Step::text("Done.").usage(190_000).delay(LIFELIKE),
         (_, 0) => Step::bash(tick("Item two")).usage(40_000).delay(LIFELIKE),
         _ => Step::text(format!("All done.\n\n{}", turn.promise)).usage(180_000).delay(LIFELIKE),
-    });
+    })
+    .start(&mut world);
     assert_eq!(run(&world, &[]).code, Some(0));
     drop(model);
     world.write("fix_plan.md", "- [x] Item one\n- [x] Item two\n- [ ] Item three\n");

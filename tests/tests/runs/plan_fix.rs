@@ -7,7 +7,7 @@ use plimsoll_testkit::story::Turn;
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::{honest, journal, markers, start};
+use plimsoll_tests::{ScriptedAgent, honest, journal, markers};
 use std::time::Duration;
 
 fn run(world: &World, options: &[&str]) -> Finished {
@@ -29,7 +29,7 @@ fn a_list_without_items_ends_every_way_of_starting_before_anything_is_paid() {
     ] {
         let mut world = World::new();
         world.write("fix_plan.md", list);
-        let model = start(&mut world, honest);
+        let model = ScriptedAgent::new(honest).start(&mut world);
         let script = workspace_root().join("scripts/ralph-loop.sh");
         let script = script.to_str().expect("a plain path");
         for finished in [
@@ -61,7 +61,7 @@ fn lines_that_only_look_like_items_end_every_way_of_starting_before_anything_is_
         world.write("fix_plan.md", plan);
         world.git(&["add", "-A"]);
         world.git(&["commit", "-qm", "Plan"]);
-        let model = start(&mut world, honest);
+        let model = ScriptedAgent::new(honest).start(&mut world);
         for finished in [
             run(&world, &[]),
             run(&world, &["--workers", "2"]),
@@ -100,7 +100,7 @@ fn a_run_does_each_box_that_github_shows_and_no_other() {
     ] {
         let mut world = World::new();
         world.write("fix_plan.md", plan);
-        let _model = start(&mut world, ticks);
+        let _model = ScriptedAgent::new(ticks).start(&mut world);
         let finished = run(&world, &["--max-iterations", "6"]);
         assert_eq!(finished.code, Some(0), "{finished:?}");
         let work: String = done.iter().map(|item| format!("{item}\n")).collect();
@@ -116,11 +116,12 @@ fn a_run_does_each_box_that_github_shows_and_no_other() {
 fn a_run_into_whose_plan_an_unclear_mark_comes_ends_blocked_and_goes_on_once_it_is_rewritten() {
     let mut world = World::new();
     world.write("fix_plan.md", "- [ ] Item one\n- [ ] Item two\n");
-    let model = start(&mut world, |turn| match (turn.item.as_deref(), turn.step) {
+    let model = ScriptedAgent::new(|turn| match (turn.item.as_deref(), turn.step) {
         (Some("Item two"), 0) => Step::bash("sed -i 's/- \\[ \\] Item two/- [-] Item two/' fix_plan.md"),
         (Some("Item two"), _) => Step::text(format!("All done.\n\n{}", turn.promise)),
         _ => ticks(turn),
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["--max-iterations", "6"]);
     assert_eq!(finished.code, Some(7), "{finished:?}");
     let end = "RALPH_STOP|blocked|fix_plan.md has a line that looks like an item and is none: line 2 \"- [-] Item two\"; rewrite it with `plimsoll plan --fix`, then resume";
@@ -185,7 +186,7 @@ fn a_plan_names_its_optional_items_and_its_unclear_lines() {
 #[test]
 fn without_a_list_a_run_begins_as_before() {
     let mut world = World::new();
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(world.json(".claude/ralph-state.json")["todo_file"].is_null());
@@ -196,7 +197,7 @@ fn without_a_list_a_run_begins_as_before() {
 fn a_list_of_ticked_items_is_told_at_the_start() {
     let mut world = World::new();
     world.write("fix_plan.md", "- [x] Item one\n- [x] Item two\n");
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stderr.contains("all 2 items of fix_plan.md are ticked"), "{finished:?}");
@@ -209,7 +210,7 @@ fn a_list_of_ticked_items_is_told_at_the_start() {
 fn a_list_by_name_is_named_in_the_command_which_works_when_copied() {
     let mut world = World::new();
     world.write("my plan.md", "1. Item one\n2. Item three\n");
-    let model = start(&mut world, honest);
+    let model = ScriptedAgent::new(honest).start(&mut world);
     let refused = run(&world, &["--todo", "my plan.md"]);
     assert_eq!((refused.code, model.main_requests().len()), (Some(1), 0), "{refused:?}");
     let command = refused.stderr.lines().find_map(|line| line.strip_prefix("to add the checkboxes: "));
@@ -225,7 +226,7 @@ fn a_list_by_name_is_named_in_the_command_which_works_when_copied() {
 fn what_the_error_of_the_default_list_names_works_when_copied() {
     let mut world = World::new();
     world.write("fix_plan.md", "# Plan\n\n1. Item one\n2. Item three\n");
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     let refused = run(&world, &[]);
     let command = refused.stderr.lines().find_map(|line| line.strip_prefix("to add the checkboxes: "));
     let command = format!("{} --yes", command.expect(&refused.stderr));

@@ -2,7 +2,7 @@
 
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::{ITEMS, events, honest, journal, run, start, start_real, start_real_in, world};
+use plimsoll_tests::{ITEMS, ScriptedAgent, events, honest, journal, run, world};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn hooks_that_are_switched_off_end_the_run_at_once() {
         let mut world = world(ITEMS);
         let path = if at_home { world.home().join(file) } else { world.path(file) };
         world.write(path, "{\"disableAllHooks\": true}\n");
-        let model = start(&mut world, |turn| honest(turn).delay(Duration::from_secs(2)));
+        let model = ScriptedAgent::new(|turn| honest(turn).delay(Duration::from_secs(2))).start(&mut world);
         let finished = run(&world, &[]);
         unguarded(&world, &model, &finished);
         assert!(finished.elapsed < Duration::from_secs(40), "{finished:#?}");
@@ -35,7 +35,7 @@ fn hooks_that_are_switched_off_end_the_run_at_once() {
 fn hooks_that_are_switched_off_are_noticed_after_a_quick_session_too() {
     let mut world = world(ITEMS);
     world.write(".claude/settings.json", "{\"disableAllHooks\": true}\n");
-    let model = start(&mut world, |_| Step::text("I have nothing to do."));
+    let model = ScriptedAgent::new(|_| Step::text("I have nothing to do.")).start(&mut world);
     let finished = run(&world, &[]);
     unguarded(&world, &model, &finished);
     assert_eq!(model.main_requests().len(), 1, "and no second session is started");
@@ -44,7 +44,9 @@ fn hooks_that_are_switched_off_are_noticed_after_a_quick_session_too() {
 #[test]
 fn a_bare_client_ends_the_run_at_once() {
     let mut world = world(ITEMS);
-    let model = start_real(&mut world, |turn| honest(turn).delay(Duration::from_secs(2)));
+    let model = ScriptedAgent::new(|turn| honest(turn).delay(Duration::from_secs(2)))
+        .with_real_client()
+        .start(&mut world);
     let all =
         ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--bare", "--allowedTools", "Bash"];
     let finished = world.plimsoll(&all).run();
@@ -73,10 +75,11 @@ fn unguarded(world: &World, model: &ScriptedModel, finished: &Finished) {
 fn a_run_that_was_stopped_unguarded_goes_on_once_it_is_mended() {
     let mut world = world(ITEMS);
     world.write(".claude/settings.json", "{\"disableAllHooks\": true}\n");
-    let _model = start(&mut world, |turn| match turn.iteration {
+    let _model = ScriptedAgent::new(|turn| match turn.iteration {
         1 => Step::text("I have nothing to do."),
         _ => honest(turn),
-    });
+    })
+    .start(&mut world);
     assert_eq!(run(&world, &[]).code, Some(5));
     world.write(".claude/settings.json", "{}\n");
     let finished = resume(&world);
@@ -116,7 +119,7 @@ fn with_client(world: &World, client: &Path) -> Finished {
 #[test]
 fn missing_hook_programs_are_named_before_anything_starts() {
     let mut world = world(ITEMS);
-    let model = start(&mut world, honest);
+    let model = ScriptedAgent::new(honest).start(&mut world);
     let alone = world.home().join("alone");
     std::fs::create_dir_all(&alone).expect("a folder");
     std::fs::copy(plimsoll_testkit::bin_dir().join("plimsoll"), alone.join("plimsoll")).expect("a copy");
@@ -194,7 +197,7 @@ fn a_client_that_is_not_there_is_named() {
 #[test]
 fn arguments_that_take_the_session_out_of_our_hands_are_refused() {
     let mut world = world(ITEMS);
-    let model = start(&mut world, honest);
+    let model = ScriptedAgent::new(honest).start(&mut world);
     for arguments in [
         &["--output-format", "json"][..],
         &["--output-format=json"],
@@ -216,7 +219,7 @@ fn arguments_that_take_the_session_out_of_our_hands_are_refused() {
 #[test]
 fn two_tasks_and_no_task_are_refused() {
     let mut world = world(ITEMS);
-    let model = start(&mut world, honest);
+    let model = ScriptedAgent::new(honest).start(&mut world);
     world.git(&["rm", "-q", "fix_plan.md"]);
     world.git(&["commit", "-qm", "No plan"]);
     let without = world.plimsoll(&["run"]).run();
@@ -237,7 +240,7 @@ fn two_tasks_and_no_task_are_refused() {
 #[test]
 fn a_project_that_cannot_be_written_is_named() {
     let mut world = world(ITEMS);
-    let model = start(&mut world, honest);
+    let model = ScriptedAgent::new(honest).start(&mut world);
     std::fs::remove_dir_all(world.path(".claude")).expect("the folder of ours");
     world.write(".claude", "a file\n");
     world.git(&["add", "-A"]);
@@ -265,10 +268,11 @@ fn settings_that_do_not_parse_stop_the_start() {
 #[test]
 fn a_second_run_is_refused_and_the_first_one_is_named() {
     let mut world = world(ITEMS);
-    let model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (1, 0) => honest(turn).delay(Duration::from_secs(4)),
         _ => honest(turn),
-    });
+    })
+    .start(&mut world);
     let all = [
         "run",
         "--objective",
@@ -302,7 +306,7 @@ fn a_second_run_is_refused_and_the_first_one_is_named() {
 #[test]
 fn a_run_that_is_open_is_in_the_way_of_a_new_one() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     world.plimsoll(&["start", "--objective", "Do the plan.", "--name", "Open"]).run().expect_success();
     let refused = world.plimsoll(&["run", "--objective", "Another."]).run();
     assert_eq!(refused.code, Some(1), "{refused:#?}");
@@ -316,7 +320,7 @@ fn a_run_that_is_open_is_in_the_way_of_a_new_one() {
 #[test]
 fn a_client_of_the_classic_era_works_in_the_loop() {
     let mut world = world(ITEMS);
-    let model = start(&mut world, honest);
+    let model = ScriptedAgent::new(honest).start(&mut world);
     let client = plimsoll_testkit::client::claude_version("2.0.77");
     let finished = with_client(&world, &client);
     assert_eq!(finished.code, Some(0), "{finished:#?}, {} requests", model.main_requests().len());
@@ -329,7 +333,7 @@ fn a_client_of_the_classic_era_works_in_the_loop() {
 #[test]
 fn a_client_that_never_begins_ends_the_run_with_its_own_words() {
     let mut world = world(ITEMS);
-    let model = start_real_in(&[1], &mut world, honest);
+    let model = ScriptedAgent::new(honest).with_real_client_in(&[1]).start(&mut world);
     let finished = world.plimsoll(&["run", "--objective", "Do it.", "--", "--no-such-option"]).run();
     assert_eq!(finished.code, Some(5), "{finished:#?}");
     assert!(

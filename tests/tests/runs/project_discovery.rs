@@ -2,7 +2,7 @@
 
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::{ITEMS, honest, start, world};
+use plimsoll_tests::{ITEMS, ScriptedAgent, honest, world};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -125,7 +125,7 @@ fn run(world: &World, arguments: &[&str], client: &[&str]) -> Finished {
 fn a_plan_alone_is_a_task_and_so_are_the_words_of_the_command_line() {
     for (words, objective) in [(None, "Do what fix_plan.md says."), (Some("Do the plan."), "Do the plan.")] {
         let mut world = world(ITEMS);
-        let model = start(&mut world, honest);
+        let model = ScriptedAgent::new(honest).start(&mut world);
         let finished = run(&world, &words.into_iter().collect::<Vec<_>>(), &BASH);
         assert_eq!(finished.code, Some(0), "{finished:?}");
         assert_eq!(world.json(".claude/ralph-state.json")["objective"], objective);
@@ -133,7 +133,7 @@ fn a_plan_alone_is_a_task_and_so_are_the_words_of_the_command_line() {
         assert!(!finished.stderr.contains("warning"), "{finished:?}");
     }
     let mut world = world(ITEMS);
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     let twice = run(&world, &["Do it.", "--objective", "Do it."], &BASH);
     assert!(twice.code == Some(2) && twice.stderr.contains("cannot be used with"), "{twice:?}");
     let file = run(&world, &["fix_plan.md"], &BASH);
@@ -143,7 +143,7 @@ fn a_plan_alone_is_a_task_and_so_are_the_words_of_the_command_line() {
 #[test]
 fn a_run_that_nothing_allows_bash_warns_before_its_first_session_and_goes_on() {
     let mut world = world(ITEMS);
-    let model = start(&mut world, |_| Step::text("I may run nothing."));
+    let model = ScriptedAgent::new(|_| Step::text("I may run nothing.")).start(&mut world);
     let finished = run(&world, &["--name", "two words", "--max-iterations", "1"], &[]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     assert_eq!(model.main_requests().len(), 1);
@@ -155,7 +155,7 @@ fn a_run_that_nothing_allows_bash_warns_before_its_first_session_and_goes_on() {
 #[test]
 fn plans_of_other_tools_are_named_before_anything_is_paid() {
     let mut world = world(ITEMS);
-    let model = start(&mut world, honest);
+    let model = ScriptedAgent::new(honest).start(&mut world);
     std::fs::rename(world.path("fix_plan.md"), world.path("IMPLEMENTATION_PLAN.md")).expect("a plan");
     world.git(&["add", "-A"]);
     world.git(&["commit", "-qm", "another plan"]);

@@ -107,7 +107,7 @@ fn in_a_run_the_thresholds_of_its_beginning_hold() {
     world.write(SETTINGS, &json!({"levels": {"l1": 60}}).to_string());
     let text = format!("echo '{{\"levels\": {{\"l1\": 97, \"l2\": 98, \"l3\": 99}}}}' > {SETTINGS}");
     let script = format!("sh {}", world.write_program(world.home().join("move.sh"), &text).display());
-    let model = plimsoll_tests::play(&mut world, move |turn| {
+    let model = plimsoll_tests::ScriptedAgent::new(move |turn| {
         match turn.step {
             0 => Step::bash(script.clone()).usage(100_000),
             // Several: the client's writer may be late for one.
@@ -115,7 +115,9 @@ fn in_a_run_the_thresholds_of_its_beginning_hold() {
             _ => Step::text("Done for now."),
         }
         .delay(plimsoll_tests::LIFELIKE)
-    });
+    })
+    .at_real_pace()
+    .start(&mut world);
     let finished = plimsoll_tests::run(&world, &["--max-iterations", "1"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     let seen = plimsoll_tests::last_request_of(&model, 1);

@@ -4,7 +4,7 @@
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{events, first_request_of, honest, journal, markers, resume, run, start, world};
+use plimsoll_tests::{ScriptedAgent, events, first_request_of, honest, journal, markers, resume, run, world};
 use serde_json::json;
 
 /// One item; `honest` does it in its first session and promises.
@@ -26,10 +26,11 @@ fn bold(turn: &Turn<'_>) -> Step {
 fn sloppy(words: impl Fn(&Turn<'_>) -> Step + Send + 'static) -> (World, ScriptedModel) {
     let mut world = world(ONE);
     world.write(".claude/plimsoll.json", JUMPY);
-    let model = start(&mut world, move |turn| match (turn.iteration, turn.step) {
+    let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.step) {
         (1, 0) => work(),
         _ => words(turn),
-    });
+    })
+    .start(&mut world);
     (world, model)
 }
 
@@ -61,14 +62,15 @@ fn a_near_miss_is_refused_and_the_next_prompt_says_what_the_line_must_be() {
 #[test]
 fn a_near_miss_while_items_are_open_or_a_check_fails_lists_those_reasons_too() {
     let mut world = world("# Plan\n\n- [ ] Item three\n- [ ] Item four\n");
-    let model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (1, 0) => work(),
         (1, _) => bold(turn),
         (2, 0) => Step::bash(tick("Item four")),
         (2, _) => bold(turn),
         (_, 0) if turn.saw("the widget is missing") => Step::bash("touch widget.txt"),
         _ => Step::text(turn.promise.clone()),
-    });
+    })
+    .start(&mut world);
     world.write("check.sh", CHECK);
     let finished = run(&world, &["--verify", "sh check.sh", "--max-iterations", "4"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -89,11 +91,12 @@ fn a_promise_of_the_users_own_prompt_is_named_from_the_first_session_on() {
         "# Dates\n\nDo the plan. When everything is done, output <promise>COMPLETE</promise>.\n";
     let mut world = world(ONE);
     world.write("PROMPT.md", OWN);
-    let model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (1, 0) => work(),
         (1, _) => Step::text("All done.\n\n<promise>COMPLETE</promise>"),
         _ => Step::text(turn.promise.clone()),
-    });
+    })
+    .start(&mut world);
     let ours = ["run", "--", "--model", "opus", "--allowedTools", "Bash"];
     let finished = world.plimsoll(&ours).run();
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -216,11 +219,12 @@ fn strict_promise_can_be_taken_back_at_a_resume() {
 #[test]
 fn without_a_to_do_list_the_same_rule_holds_for_near_misses() {
     let mut world = World::new();
-    let _model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (1, 0) => Step::bash("echo one > one.txt"),
         (1, _) => Step::text("One step is done."),
         _ => Step::text(format!("`{}`", turn.promise)),
-    });
+    })
+    .start(&mut world);
     let ours = ["--verify", "test -f one.txt", "--max-iterations", "5"];
     let finished = run(&world, &ours);
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -232,14 +236,14 @@ fn without_a_to_do_list_the_same_rule_holds_for_near_misses() {
 #[test]
 fn a_message_that_talks_about_the_promise_is_no_near_miss() {
     let mut world = world("# Plan\n\n- [ ] Item one\n- [ ] Item three\n");
-    let _model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (1, 0) => Step::bash(tick("Item one")),
         (1, _) => Step::text(format!(
             "The prompt asks for this line at the end of the run:\n\n> {}\n\nItem three is open, so I stop here.",
             turn.promise
         )),
         _ => honest(turn),
-    });
+    }).start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_eq!(

@@ -5,7 +5,7 @@ use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{
-    events, first_request_of, journal, markers, ralph_loop, resume, run, side_by_side, start, world,
+    ScriptedAgent, events, first_request_of, journal, markers, ralph_loop, resume, run, side_by_side, world,
 };
 use serde_json::{Value, json};
 
@@ -44,10 +44,11 @@ fn assert_not_completed(finished: &Finished, journal: &[Value], what: &str) {
 fn a_tick_is_taken_back_and_the_next_session_is_told_to_restore_the_file() {
     for is_in_settings in [false, true] {
         let mut world = world_with_check();
-        let model = start(&mut world, |turn| match turn.iteration {
+        let model = ScriptedAgent::new(|turn| match turn.iteration {
             1 => does(turn, "echo 'exit 0' > check.sh"),
             _ => does(turn, RESTORE),
-        });
+        })
+        .start(&mut world);
         let protect: &[&str] = if is_in_settings {
             world.write_user_settings(&json!({"protect": ["check.sh", "not/in/this/project"]}));
             &[]
@@ -251,7 +252,7 @@ fn no_session_completes_a_run_with_a_protected_file_that_changed() {
                 .expect_success();
         }
         let line = attack.line;
-        let _model = start(&mut world, move |turn| does(turn, line));
+        let _model = ScriptedAgent::new(move |turn| does(turn, line)).start(&mut world);
         let arguments =
             [&["--protect", attack.protect, "--verify", "true", "--max-iterations", "1"], attack.arguments];
         let finished = run(&world, &arguments.concat());
@@ -274,11 +275,12 @@ fn a_run_without_a_plan_is_not_completed_by_a_promise_until_the_file_is_restored
     let mut world = world_with_check();
     world.git(&["rm", "-q", "fix_plan.md"]);
     world.git(&["commit", "-qm", "No plan"]);
-    let _model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (1, 0) => Step::bash("echo 'exit 0' > check.sh"),
         (3, 0) => Step::bash(RESTORE),
         _ => Step::text(format!("All done.\n\n{}", turn.promise)),
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["--protect", "check.sh", "--max-iterations", "3"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let refused =
@@ -292,12 +294,13 @@ fn a_run_without_a_plan_is_not_completed_by_a_promise_until_the_file_is_restored
 #[test]
 fn what_an_earlier_session_changed_takes_a_later_tick_back_until_it_is_restored() {
     let mut world = world_with_check();
-    let _model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (1, 0) => Step::bash("echo 'exit 0' > check.sh && git commit -qam 'Prepare'"),
         (1, _) => Step::text("More next time."),
         (2, _) => does(turn, "touch widget.txt"),
         _ => does(turn, RESTORE),
-    });
+    })
+    .start(&mut world);
     let finished =
         run(&world, &["--protect", "check.sh", "--verify", "sh check.sh", "--max-iterations", "3"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -311,7 +314,7 @@ fn what_an_earlier_session_changed_takes_a_later_tick_back_until_it_is_restored(
 #[test]
 fn a_file_that_changed_only_while_the_commands_ran_is_noticed() {
     let mut world = world_with_check();
-    let _model = start(&mut world, |turn| does(turn, "touch go"));
+    let _model = ScriptedAgent::new(|turn| does(turn, "touch go")).start(&mut world);
     let verify = "test -f go || exit 0; cp check.sh ../kept.sh && echo 'exit 0' > check.sh && (sleep 2; cp ../kept.sh check.sh) >/dev/null 2>&1 &";
     let arguments =
         ["--protect", "check.sh", "--verify-each", "promise", "--verify", verify, "--max-iterations", "1"];
@@ -325,7 +328,7 @@ fn uncommitted_changes_and_links_of_the_user_are_fine_if_no_session_changes_them
     world.write("check.sh", "true # mine\n");
     std::os::unix::fs::symlink("/etc/hostname", world.path("tests/link")).expect("a link");
     std::fs::create_dir(world.path("empty")).expect("a folder");
-    let _model = start(&mut world, |turn| does(turn, "touch widget.txt"));
+    let _model = ScriptedAgent::new(|turn| does(turn, "touch widget.txt")).start(&mut world);
     let protect =
         ["--protect", "check.sh", "--protect", "tests", "--protect", "private", "--protect", "empty"];
     let finished = run(&world, &[&["--verify", "sh check.sh"], &protect[..]].concat());
@@ -335,7 +338,7 @@ fn uncommitted_changes_and_links_of_the_user_are_fine_if_no_session_changes_them
 #[test]
 fn a_path_that_cannot_be_protected_is_refused_before_anything_is_written() {
     let mut world = world_with_check();
-    let model = start(&mut world, |turn| does(turn, "true"));
+    let model = ScriptedAgent::new(|turn| does(turn, "true")).start(&mut world);
     std::os::unix::fs::symlink(world.home(), world.path("out")).expect("a link");
     std::os::unix::fs::symlink("tests", world.path("inside")).expect("a link");
     world.write("large.bin", "");
@@ -376,7 +379,7 @@ fn a_path_that_cannot_be_protected_is_refused_before_anything_is_written() {
 fn a_projects_own_settings_protect_nothing() {
     let mut world = world_with_check();
     world.write(".claude/plimsoll.json", r#"{"protect": ["check.sh"]}"#);
-    let _model = start(&mut world, |turn| does(turn, "echo 'exit 0' > check.sh"));
+    let _model = ScriptedAgent::new(|turn| does(turn, "echo 'exit 0' > check.sh")).start(&mut world);
     let finished = run(&world, &["--verify", "sh check.sh"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
 }
@@ -391,7 +394,7 @@ fn no_session_begins_if_the_verify_commands_change_protected_files() {
             world.git(&["rm", "-q", "fix_plan.md"]);
             world.git(&["commit", "-qm", "No plan"]);
         }
-        let model = start(&mut world, |turn| does(turn, "true"));
+        let model = ScriptedAgent::new(|turn| does(turn, "true")).start(&mut world);
         let verify = ["--protect", "tests", "--verify", "touch tests/cache", "--max-iterations", "1"];
         let finished = run(&world, &[&verify[..], &kind[1..]].concat());
         assert_ne!(finished.code, Some(0), "{finished:?}");
@@ -411,10 +414,11 @@ fn no_session_begins_if_the_verify_commands_change_protected_files() {
 #[test]
 fn a_resume_that_protects_more_first_looks_whether_the_verify_commands_write_there() {
     let mut world = world_with_check();
-    let model = start(&mut world, |turn| match turn.iteration {
+    let model = ScriptedAgent::new(|turn| match turn.iteration {
         1 => Step::text("More next time."),
         _ => does(turn, "touch widget.txt"),
-    });
+    })
+    .start(&mut world);
     let first = run(&world, &["--verify", "date +%N > tests/unit/a.sh", "--max-iterations", "1"]);
     assert_eq!(first.code, Some(3), "{first:?}");
     let requests = model.main_requests().len();
@@ -427,7 +431,7 @@ fn a_resume_that_protects_more_first_looks_whether_the_verify_commands_write_the
 #[test]
 fn a_resume_with_another_verify_command_first_looks_whether_it_changes_protected_files() {
     let mut world = world_with_check();
-    let model = start(&mut world, |_| Step::text("More next time."));
+    let model = ScriptedAgent::new(|_| Step::text("More next time.")).start(&mut world);
     let promise = ["--protect", "tests", "--verify-each", "promise"];
     let first = run(&world, &[&promise[..], &["--verify", "true", "--max-iterations", "1"]].concat());
     assert_eq!(first.code, Some(3), "{first:?}");
@@ -449,7 +453,8 @@ fn what_the_user_had_not_committed_may_be_committed_by_a_session() {
     world.write("check.sh", "true # mine\n");
     world.write("tests/new.sh", "true\n");
     let _model =
-        start(&mut world, |turn| does(turn, "git add check.sh tests && git commit -qm 'Take what is here'"));
+        ScriptedAgent::new(|turn| does(turn, "git add check.sh tests && git commit -qm 'Take what is here'"))
+            .start(&mut world);
     let finished = run(&world, &["--protect", "check.sh", "--protect", "tests", "--verify", "sh check.sh"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
 }
@@ -459,7 +464,7 @@ fn a_session_restores_an_uncommitted_file_from_the_tree_that_the_prompt_names() 
     let mut world = world_with_check();
     world.write("check.sh", "true # mine\n");
     world.write("tests/unit/new.sh", "true # mine, too\n");
-    let _model = start(&mut world, |turn| match turn.iteration {
+    let _model = ScriptedAgent::new(|turn| match turn.iteration {
         1 => does(turn, "echo 'exit 0' > check.sh; rm -r tests; echo 'exit 0' > tests"),
         _ => {
             let text = turn.request.text();
@@ -475,7 +480,7 @@ fn a_session_restores_an_uncommitted_file_from_the_tree_that_the_prompt_names() 
                 ),
             )
         }
-    });
+    }).start(&mut world);
     let arguments =
         ["--protect", "check.sh", "--protect", "tests", "--verify", "true", "--max-iterations", "2"];
     let finished = run(&world, &arguments);
@@ -505,7 +510,7 @@ fn a_repository_below_the_one_of_the_start_does_not_answer_for_it() {
         );
         world.command("sh", &["-c", &commit]).cwd(&above).run().expect_success();
         let line = format!("{weaken}; {line}").replace("NAME", &name);
-        let _model = start(&mut world, move |turn| does(turn, &line));
+        let _model = ScriptedAgent::new(move |turn| does(turn, &line)).start(&mut world);
         let finished = run(&world, &["--protect", "check.sh", "--verify", "true", "--max-iterations", "1"]);
         assert_not_completed(&finished, &journal(&world), "below");
         assert!(
@@ -519,10 +524,11 @@ fn a_repository_below_the_one_of_the_start_does_not_answer_for_it() {
 fn without_a_repository_the_files_on_the_disk_are_compared() {
     let mut world = world_with_check();
     std::fs::remove_dir_all(world.path(".git")).expect("removed");
-    let _model = start(&mut world, |turn| match turn.iteration {
+    let _model = ScriptedAgent::new(|turn| match turn.iteration {
         1 => does(turn, "echo 'exit 0' > check.sh"),
         _ => does(turn, &format!("printf '%s\\n' \"{}\" > check.sh; touch widget.txt", CHECK.trim_end())),
-    });
+    })
+    .start(&mut world);
     let finished =
         run(&world, &["--protect", "check.sh", "--verify", "sh check.sh", "--max-iterations", "2"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -551,7 +557,7 @@ fn wrap_git(world: &mut World, command: &str) {
 fn a_run_that_protects_nothing_starts_no_git_for_it_and_records_nothing() {
     for (protect, expected) in [(&[][..], false), (&["--protect", "check.sh"], true)] {
         let mut world = world_with_check();
-        let _model = start(&mut world, |turn| does(turn, "touch widget.txt"));
+        let _model = ScriptedAgent::new(|turn| does(turn, "touch widget.txt")).start(&mut world);
         let log = world.home().join("git.log");
         wrap_git(&mut world, &format!("echo \"$*\" >> '{}'", log.display()));
         if expected {
@@ -578,7 +584,7 @@ fn a_run_that_protects_nothing_starts_no_git_for_it_and_records_nothing() {
 fn a_path_of_the_settings_that_cannot_be_protected_is_refused_with_the_file_that_has_it() {
     let mut world = world_with_check();
     std::os::unix::fs::symlink("tests", world.path("inside")).expect("a link");
-    let model = start(&mut world, |turn| does(turn, "true"));
+    let model = ScriptedAgent::new(|turn| does(turn, "true")).start(&mut world);
     for path in ["/etc/passwd", "inside", "fix_plan.md"] {
         world.write_user_settings(&json!({"protect": ["not/here", path]}));
         let finished = run(&world, &["--protect", "check.sh"]);
@@ -593,11 +599,12 @@ fn a_path_of_the_settings_that_cannot_be_protected_is_refused_with_the_file_that
 #[test]
 fn a_run_that_the_user_stops_still_names_the_files_that_have_changed() {
     let mut world = world_with_check();
-    let _model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (1, _) => does(turn, "echo 'exit 0' > check.sh"),
         (_, 0) => Step::bash("touch begun; sleep 60"),
         _ => Step::text("Done."),
-    });
+    })
+    .start(&mut world);
     let arguments = [
         "run",
         "--objective",
@@ -623,10 +630,11 @@ fn a_run_that_the_user_stops_still_names_the_files_that_have_changed() {
 #[test]
 fn a_file_that_the_user_restores_is_not_told_to_the_next_session() {
     let mut world = world_with_check();
-    let model = start(&mut world, |turn| match turn.iteration {
+    let model = ScriptedAgent::new(|turn| match turn.iteration {
         1 => does(turn, "echo 'exit 0' > check.sh"),
         _ => does(turn, "touch widget.txt"),
-    });
+    })
+    .start(&mut world);
     let first = run(&world, &["--protect", "check.sh", "--verify", "sh check.sh", "--max-iterations", "1"]);
     assert_not_completed(&first, &journal(&world), "first");
     world.write("check.sh", CHECK);
@@ -640,12 +648,13 @@ fn a_file_that_the_user_restores_is_not_told_to_the_next_session() {
 #[test]
 fn a_resume_keeps_what_was_recorded_and_protects_more() {
     let mut world = world_with_check();
-    let _model = start(&mut world, |turn| match turn.iteration {
+    let _model = ScriptedAgent::new(|turn| match turn.iteration {
         1 => does(turn, "echo 'exit 0' > check.sh"),
         2 => does(turn, "echo 'exit 1' > private/secret.sh"),
         3 => does(turn, RESTORE),
         _ => does(turn, "echo 'exit 0' > private/secret.sh"),
-    });
+    })
+    .start(&mut world);
     let first = run(&world, &["--protect", "check.sh", "--verify", "true", "--max-iterations", "1"]);
     assert_not_completed(&first, &journal(&world), "first");
     let both = ["--protect", "check.sh", "--protect", "private", "--no-wait", "--max-iterations"];
@@ -663,10 +672,11 @@ fn a_resume_keeps_what_was_recorded_and_protects_more() {
 fn a_shell_loop_protects_files_too() {
     let mut world = world_with_check();
     world.plimsoll(&["init", "--local"]).run().expect_success();
-    let _model = start(&mut world, |turn| match turn.iteration {
+    let _model = ScriptedAgent::new(|turn| match turn.iteration {
         1 => does(turn, "echo 'exit 0' > check.sh"),
         _ => does(turn, RESTORE),
-    });
+    })
+    .start(&mut world);
     let options = ["--objective", "Do it.", "--verify", "sh check.sh", "--protect", "check.sh"];
     let finished = ralph_loop(&world, &options);
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -683,10 +693,11 @@ fn a_shell_loop_protects_files_too() {
 #[test]
 fn a_parallel_run_refuses_the_option_and_says_that_the_setting_has_no_effect() {
     let mut world = world_with_check();
-    let _model = start(&mut world, |turn| match turn.step {
+    let _model = ScriptedAgent::new(|turn| match turn.step {
         0 => crate::workers::does(turn, "echo 'exit 0' > check.sh"),
         _ => Step::text("Done."),
-    });
+    })
+    .start(&mut world);
     let refused = crate::workers::run(&world, &["2", "--protect", "check.sh"]);
     let words = "--protect cannot be used with --workers: each worker has files of its own; add a --verify command that compares the files, or run with one worker";
     assert!(refused.code != Some(0) && refused.stderr.contains(words), "{refused:?}");
@@ -703,10 +714,11 @@ fn a_parallel_run_refuses_the_option_and_says_that_the_setting_has_no_effect() {
 #[test]
 fn what_the_user_changes_during_a_pause_is_kept_and_no_session_begins() {
     let mut world = world_with_check();
-    let model = start(&mut world, |turn| match turn.iteration {
+    let model = ScriptedAgent::new(|turn| match turn.iteration {
         1 => Step::text("More next time."),
         _ => does(turn, "touch widget.txt"),
-    });
+    })
+    .start(&mut world);
     let options = ["--protect", "check.sh", "--verify", "true", "--max-iterations"];
     assert_eq!(run(&world, &[&options[..], &["1"]].concat()).code, Some(3));
     let requests = model.main_requests().len();
@@ -728,7 +740,8 @@ fn what_the_user_changes_during_a_pause_is_kept_and_no_session_begins() {
 #[test]
 fn what_the_user_changes_while_the_run_waits_is_kept_and_no_session_begins() {
     let mut world = world_with_check();
-    let _model = start(&mut world, |_| Step::error(429, "Number of requests has exceeded your rate limit"));
+    let _model = ScriptedAgent::new(|_| Step::error(429, "Number of requests has exceeded your rate limit"))
+        .start(&mut world);
     let arguments = ["run", "--objective", "Do the plan.", "--protect", "check.sh", "--", "--model", "opus"];
     let running = world.plimsoll(&arguments).spawn();
     let state = ".claude/ralph-state.json";
@@ -749,7 +762,7 @@ fn a_change_that_no_session_can_undo_ends_the_run_and_is_not_paid_for_again() {
     ];
     side_by_side(&cases, |&(line, verify, expected)| {
         let mut world = world_with_check();
-        let model = start(&mut world, move |turn| does(turn, line));
+        let model = ScriptedAgent::new(move |turn| does(turn, line)).start(&mut world);
         let finished = run(&world, &["--protect", "tests", "--verify", verify, "--max-iterations", "4"]);
         assert_eq!(finished.code, Some(5), "{line}: {finished:?}");
         assert!(finished.stderr.contains(expected), "{line}: {finished:?}");
@@ -766,9 +779,10 @@ fn a_change_that_no_session_can_undo_ends_the_run_and_is_not_paid_for_again() {
 #[test]
 fn what_a_session_leaves_running_is_ended_before_the_verify_commands() {
     let mut world = world_with_check();
-    let _model = start(&mut world, |turn| {
+    let _model = ScriptedAgent::new(|turn| {
         does(turn, "setsid nohup timeout 61 tail -f /dev/null > /dev/null 2>&1 & echo $! > job")
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["--protect", "check.sh", "--verify", "true"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(events(&journal(&world), "left_behind").is_empty(), "{finished:?}");
@@ -779,7 +793,7 @@ fn what_a_session_leaves_running_is_ended_before_the_verify_commands() {
 #[test]
 fn a_git_that_is_slow_once_is_waited_for() {
     let mut world = world_with_check();
-    let _model = start(&mut world, |turn| does(turn, "touch .git/slow"));
+    let _model = ScriptedAgent::new(|turn| does(turn, "touch .git/slow")).start(&mut world);
     let slow =
         "case \"$*\" in *--absolute-git-dir*) [ ! -e .git/slow ] || { rm .git/slow; sleep 7; } ;; esac";
     wrap_git(&mut world, slow);
@@ -792,7 +806,7 @@ fn a_git_that_is_slow_once_is_waited_for() {
 #[test]
 fn a_git_that_is_killed_once_is_asked_again() {
     let mut world = world_with_check();
-    let _model = start(&mut world, |turn| does(turn, "touch .git/killed"));
+    let _model = ScriptedAgent::new(|turn| does(turn, "touch .git/killed")).start(&mut world);
     let killed = "case \"$*\" in *--absolute-git-dir*) [ ! -e .git/killed ] || { rm .git/killed; kill -9 $$; } ;; esac";
     wrap_git(&mut world, killed);
     let finished = run(&world, &["--protect", "check.sh", "--verify", "true", "--max-iterations", "1"]);
@@ -803,7 +817,7 @@ fn a_git_that_is_killed_once_is_asked_again() {
 #[test]
 fn a_git_that_does_not_answer_after_the_verify_commands_costs_a_tick_and_no_run() {
     let mut world = world_with_check();
-    let _model = start(&mut world, |turn| does(turn, "touch go"));
+    let _model = ScriptedAgent::new(|turn| does(turn, "touch go")).start(&mut world);
     let killed = "case \"$*\" in *--absolute-git-dir*) [ ! -e .git/first ] || { if [ -e .git/second ]; then rm .git/first .git/second; else touch .git/second; fi; kill -9 $$; } ;; esac";
     wrap_git(&mut world, killed);
     let verify = "[ ! -e go ] || [ -e .git/once ] || touch .git/once .git/first";
@@ -816,10 +830,11 @@ fn a_git_that_does_not_answer_after_the_verify_commands_costs_a_tick_and_no_run(
 #[test]
 fn a_resume_on_another_branch_accepts_what_the_branch_of_the_start_has_of_new_paths() {
     let mut world = world_with_check();
-    let _model = start(&mut world, |turn| match turn.iteration {
+    let _model = ScriptedAgent::new(|turn| match turn.iteration {
         1 => Step::text("More next time."),
         _ => does(turn, "touch widget.txt"),
-    });
+    })
+    .start(&mut world);
     let first = run(&world, &["--protect", "check.sh", "--verify", "true", "--max-iterations", "1"]);
     assert_eq!(first.code, Some(3), "{first:?}");
     world.git(&["checkout", "-q", "-b", "other"]);
@@ -833,13 +848,13 @@ fn a_resume_on_another_branch_accepts_what_the_branch_of_the_start_has_of_new_pa
 fn a_repository_that_the_user_creates_during_a_pause_is_compared_from_then_on() {
     let mut world = world_with_check();
     std::fs::remove_dir_all(world.path(".git")).expect("removed");
-    let _model = start(&mut world, |turn| match turn.iteration {
+    let _model = ScriptedAgent::new(|turn| match turn.iteration {
         1 => Step::text("More next time."),
         _ => does(
             turn,
             "blob=$(echo 'exit 0' | git hash-object -w --stdin); git update-index --cacheinfo 100644,$blob,check.sh; git commit -qm Weaker; git update-index --skip-worktree check.sh",
         ),
-    });
+    }).start(&mut world);
     let first = run(&world, &["--protect", "check.sh", "--verify", "true", "--max-iterations", "1"]);
     assert_eq!(first.code, Some(3), "{first:?}");
     let create = "git init -q && git config user.name a && git config user.email a@b && git add -A && git commit -qm All";
@@ -852,7 +867,7 @@ fn a_repository_that_the_user_creates_during_a_pause_is_compared_from_then_on() 
 #[test]
 fn a_new_run_says_that_the_last_one_left_protected_files_changed() {
     let mut world = world_with_check();
-    let _model = start(&mut world, |turn| does(turn, "echo 'exit 0' > check.sh"));
+    let _model = ScriptedAgent::new(|turn| does(turn, "echo 'exit 0' > check.sh")).start(&mut world);
     let options = ["--protect", "check.sh", "--verify", "sh check.sh", "--max-iterations", "1"];
     let first = run(&world, &options);
     assert_not_completed(&first, &journal(&world), "first");

@@ -150,7 +150,8 @@ fn start_in_a_session_leads_to_the_one_command_that_works_in_a_terminal() {
     }
     let printed = shown.lines().find(|line| line.starts_with("cd ")).expect(shown);
 
-    let _model = plimsoll_tests::start_real(&mut world, plimsoll_tests::honest);
+    let _model =
+        plimsoll_tests::ScriptedAgent::new(plimsoll_tests::honest).with_real_client().start(&mut world);
     let elsewhere = world.home();
     let run = world.command("sh", &["-c", printed]).cwd(elsewhere).timeout(Duration::from_secs(120)).run();
     assert_eq!(run.code, Some(0), "{printed}\n{run:?}");

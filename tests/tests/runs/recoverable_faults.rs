@@ -5,8 +5,8 @@ use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::Turn;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, events, first_request_of, honest, journal, last_request_of, markers, run, side_by_side,
-    start, start_real, world,
+    ITEMS, LIFELIKE, ScriptedAgent, events, first_request_of, honest, journal, last_request_of, markers, run,
+    side_by_side, world,
 };
 use serde_json::json;
 
@@ -39,14 +39,15 @@ fn a_client_that_is_gone_for_a_moment_does_not_end_the_night() {
     let mut world = world(ITEMS);
     let client = script(&world, "client.sh", "#!/bin/sh\nexec claude \"$@\"\n");
     script(&world, "update.sh", UPDATE);
-    let _model = start(&mut world, |turn| {
+    let _model = ScriptedAgent::new(|turn| {
         match (turn.iteration, turn.step) {
             (1, 0) => Step::bash("setsid nohup ~/update.sh > /dev/null 2>&1 &"),
             (1, _) => honest_after_one(turn),
             _ => honest(turn),
         }
         .delay(LIFELIKE)
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["--client", &client]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stdout.contains("trying again in 3 s"), "{}", finished.stdout);
@@ -58,7 +59,7 @@ fn a_client_that_is_gone_for_a_moment_does_not_end_the_night() {
 #[test]
 fn a_fault_at_the_first_step_is_told_at_once_and_leaves_the_run_paused_with_the_reason() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     let text = "#!/bin/sh\n[ \"$1\" = --version ] && { rm ~/client.sh; exec claude --version; }\nexit 9\n";
     let client = script(&world, "client.sh", text);
     let finished = run(&world, &["--client", &client]);
@@ -77,14 +78,15 @@ fn a_repository_made_anew_does_not_let_a_second_run_begin() {
     let mut world = world(ITEMS);
     let again = "rm -rf .git && git init -q -b main && git config user.email a@b && git config user.name n && git add -A && git commit -qm Anew; env -u CLAUDECODE plimsoll run --resume; plimsoll status";
     script(&world, "again.sh", &format!("#!/bin/sh\n{again}\n"));
-    let model = start(&mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         match (turn.iteration, turn.step) {
             (1, 0) => Step::bash("sh ~/again.sh"),
             (1, _) => honest_after_one(turn),
             _ => honest(turn),
         }
         .delay(LIFELIKE)
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let seen = last_request_of(&model, 1);
@@ -97,7 +99,7 @@ fn a_repository_made_anew_does_not_let_a_second_run_begin() {
 #[test]
 fn an_emptied_list_comes_back_and_one_that_lost_an_item_is_told_of_it() {
     let mut world = world(ITEMS);
-    let model = start(&mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         match (turn.iteration, turn.step) {
             (1, 0) => Step::bash("echo 'Nothing left to do.' > fix_plan.md"),
             (1, _) => Step::text("All gone."),
@@ -108,7 +110,8 @@ fn an_emptied_list_comes_back_and_one_that_lost_an_item_is_told_of_it() {
             _ => honest(turn),
         }
         .delay(LIFELIKE)
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let second = first_request_of(&model, 2);
@@ -125,7 +128,7 @@ fn a_session_that_never_began_leaves_the_persons_changes_uncommitted() {
     world.write("notes.txt", "mine\n");
     world.write("src/dates.txt", "mine too\n");
     let before = world.git(&["status", "--porcelain", "--", "notes.txt", "src"]);
-    let _model = start_real(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).with_real_client().start(&mut world);
     let arguments = ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--no-such-option"];
     let finished = world.plimsoll(&arguments).run();
     assert_eq!(finished.code, Some(5), "{finished:?}");
@@ -147,12 +150,13 @@ fn without_a_list_a_commit_is_the_item_and_a_limit_of_the_client_is_no_error() {
         world.write("a.txt", "a\n");
         world.git(&["add", "-A"]);
         world.git(&["commit", "-qm", "First"]);
-        let _model = start(&mut world, move |turn| {
+        let _model = ScriptedAgent::new(move |turn| {
             commands
                 .get(turn.step)
                 .map_or_else(|| Step::text("On I go."), |one| Step::bash(*one))
                 .delay(LIFELIKE)
-        });
+        })
+        .start(&mut world);
         let all = [&["--allowedTools", "Bash", "--model", "opus"], arguments].concat();
         let mut line = vec!["run", "--objective", "Improve it.", "--max-iterations", "6", "--"];
         line.extend(all);
@@ -173,14 +177,15 @@ fn different_commands_that_only_fail_are_no_same_error() {
         "exit 2",
     ];
     let mut world = world("- [ ] Item one\n");
-    let _model = start(&mut world, |turn| {
+    let _model = ScriptedAgent::new(|turn| {
         match turn.step {
             0 => Step::bash(COMMIT),
             1 => Step::bash(COMMANDS[turn.iteration as usize - 1]),
             _ => Step::text("Not yet."),
         }
         .delay(LIFELIKE)
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["--max-iterations", "6"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
 }
@@ -188,14 +193,15 @@ fn different_commands_that_only_fail_are_no_same_error() {
 #[test]
 fn a_killed_session_costs_what_its_tokens_cost_elsewhere() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, |turn| {
+    let _model = ScriptedAgent::new(|turn| {
         match (turn.iteration, turn.step) {
             (2, 0) => Step::bash("echo on").usage(500_000),
             (2, 1) => Step::bash("kill -9 $PPID").usage(500_000),
             _ => honest(turn).usage(100_000),
         }
         .delay(LIFELIKE)
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let journal = journal(&world);

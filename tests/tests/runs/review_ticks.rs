@@ -5,7 +5,7 @@ use crate::read_only_sessions::Outside;
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::tick;
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{events, first_request_of, journal, markers, play_real, resume, run, world};
+use plimsoll_tests::{ScriptedAgent, events, first_request_of, journal, markers, resume, run, world};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -353,7 +353,7 @@ fn whatever_the_run_may_do_its_reviewer_reads_nothing_outside_the_project() {
         world.write(file, &settings);
     }
     let (reads, mentions) = (outside.clone(), outside.mentions());
-    let model = play_real(&mut world, move |turn| {
+    let model = ScriptedAgent::new(move |turn| {
         if !turn.saw("# Review\n") {
             return match turn.step {
                 // The reviewer is shown the diff.
@@ -365,7 +365,10 @@ fn whatever_the_run_may_do_its_reviewer_reads_nothing_outside_the_project() {
             0 => reads.attempts(Step::text("I try.")),
             _ => Step::text("VERDICT: pass"),
         }
-    });
+    })
+    .with_real_client()
+    .at_real_pace()
+    .start(&mut world);
     let ours = ["run", "--objective", "Do the plan.", "--name", "Dates", "--review", "item"];
     let clients = ["--", "--model", "opus", "--dangerously-skip-permissions"];
     // Without it the client refuses this argument to root.
@@ -396,7 +399,7 @@ fn with_the_real_client_the_reviewer_can_only_read() {
     world.plimsoll(&["init", "--local"]).run().expect_success();
     let readme = world.path("README.md").display().to_string();
     let mut reviews = 0;
-    let model = play_real(&mut world, move |turn| {
+    let model = ScriptedAgent::new(move |turn| {
         if !turn.saw("# Review\n") {
             return match turn.step {
                 0 => Step::bash(format!("echo {} >> work.txt && {}", turn.iteration, tick("Item one"))),
@@ -414,7 +417,10 @@ fn with_the_real_client_the_reviewer_can_only_read() {
                 Step::text(if reviews == 1 { findings } else { "It is right now.\n\nVERDICT: pass" })
             }
         }
-    });
+    })
+    .with_real_client()
+    .at_real_pace()
+    .start(&mut world);
     // Every other session is a review.
     world.use_real_client_in(&[2, 4]);
     let finished = run(&world, &["--review", "item", "--max-iterations", "3"]);

@@ -3,8 +3,8 @@
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, events, honest, journal, markers, resume, run, start, start_real, start_real_in,
-    subscribed, usage_limit, with_quota, world,
+    ITEMS, LIFELIKE, ScriptedAgent, events, honest, journal, markers, resume, run, subscribed, usage_limit,
+    with_quota, world,
 };
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,13 +36,15 @@ fn status_and_iteration(world: &World) -> (String, u64) {
 fn a_usage_limit_waits_for_its_reset_and_goes_on_by_itself_with_the_same_iteration() {
     let mut world = subscribed(ITEMS);
     let reset = Reset::default();
-    let model = start_real_in(&[2], &mut world, {
+    let model = ScriptedAgent::new({
         let reset = reset.clone();
         move |turn| match turn.iteration {
             2 if in_seconds(0) < reset.at() => usage_limit(reset.at()),
             _ => honest(turn).delay(LIFELIKE),
         }
-    });
+    })
+    .with_real_client_in(&[2])
+    .start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_eq!(status_and_iteration(&world), ("completed".to_owned(), 3));
@@ -68,7 +70,7 @@ fn a_run_that_is_killed_while_it_waits_waits_on_when_it_is_resumed() {
     let mut world = subscribed(ITEMS);
     let reset = Reset::default();
     let asked = Arc::new(AtomicUsize::new(0));
-    let _model = start_real_in(&[1], &mut world, {
+    let _model = ScriptedAgent::new({
         let asked = Arc::clone(&asked);
         move |turn| {
             if in_seconds(0) < reset.at() {
@@ -77,7 +79,9 @@ fn a_run_that_is_killed_while_it_waits_waits_on_when_it_is_resumed() {
             }
             honest(turn).delay(LIFELIKE)
         }
-    });
+    })
+    .with_real_client_in(&[1])
+    .start(&mut world);
     let objective = ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--allowedTools", "Bash"];
     let mut paused = world.plimsoll(&objective).spawn();
     world.wait_until(|| paused.stdout_so_far().contains("paused until"), "the pause");
@@ -98,7 +102,7 @@ fn a_run_that_is_killed_while_it_waits_waits_on_when_it_is_resumed() {
 fn a_rate_limit_without_a_reset_is_tried_again_within_seconds_and_counts_for_nothing() {
     let mut world = world(ITEMS);
     let left = Arc::new(AtomicUsize::new(4));
-    let _model = start(&mut world, {
+    let _model = ScriptedAgent::new({
         let left = Arc::clone(&left);
         move |turn| {
             let refuse = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
@@ -108,7 +112,8 @@ fn a_rate_limit_without_a_reset_is_tried_again_within_seconds_and_counts_for_not
                 honest(turn).delay(LIFELIKE)
             }
         }
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["--max-iterations", "3"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_eq!(status_and_iteration(&world), ("completed".to_owned(), 3));
@@ -124,7 +129,7 @@ fn a_file_that_speaks_of_a_limit_or_an_error_is_none() {
         "notes.txt",
         "You've hit your 5-hour limit · resets 3am\n\"is_error\": true\nError: usage limit reached|1795270982\nAPI Error: 529\n",
     );
-    let _model = start(&mut world, |turn| {
+    let _model = ScriptedAgent::new(|turn| {
         let item = turn.item.clone().unwrap_or_default();
         let step = match turn.step {
             0 => Step::bash("cat notes.txt"),
@@ -135,7 +140,8 @@ fn a_file_that_speaks_of_a_limit_or_an_error_is_none() {
             _ => Step::text("You've hit your 5-hour limit · resets 3am. Error: usage limit reached"),
         };
         step.delay(LIFELIKE)
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let state = world.json(STATE);
@@ -151,7 +157,8 @@ fn cost(world: &World) -> f64 {
 #[test]
 fn money_ends_the_run_and_more_of_it_opens_it_again() {
     let mut world = world(ITEMS);
-    let _model = start_real_in(&[1], &mut world, |turn| honest(turn).delay(LIFELIKE));
+    let _model =
+        ScriptedAgent::new(|turn| honest(turn).delay(LIFELIKE)).with_real_client_in(&[1]).start(&mut world);
     let finished = run(&world, &["--max-cost", "0.001"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     let state = world.json(STATE);
@@ -179,7 +186,9 @@ fn ledger(world: &World) -> std::path::PathBuf {
 fn what_a_day_may_cost_is_counted_over_all_runs_and_waits_for_the_next_day() {
     let mut world = world("- [ ] Item one\n");
     // The first run takes two; the third is the one that has little left.
-    let model = start_real_in(&[1, 3], &mut world, |turn| honest(turn).delay(LIFELIKE));
+    let model = ScriptedAgent::new(|turn| honest(turn).delay(LIFELIKE))
+        .with_real_client_in(&[1, 3])
+        .start(&mut world);
     run(&world, &["--max-cost-per-day", "50"]).expect_success();
     let (first, spent) = (ledger(&world), cost(&world));
     assert!(spent > 0.012, "{spent}");
@@ -231,9 +240,11 @@ fn what_a_day_may_cost_is_counted_over_all_runs_and_waits_for_the_next_day() {
 fn one_session_cannot_spend_more_than_what_is_left() {
     let mut world = world(ITEMS);
     // Each answer costs several dollars by the client's own prices.
-    let model = start_real(&mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         Step::bash(format!("echo {} >> steps.txt", turn.step)).usage_parts(600_000, 0, 0).delay(LIFELIKE)
-    });
+    })
+    .with_real_client()
+    .start(&mut world);
     let finished = run(&world, &["--max-cost", "4"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     let steps = model.main_requests().len();
@@ -244,7 +255,7 @@ fn one_session_cannot_spend_more_than_what_is_left() {
 #[test]
 fn tokens_end_the_run() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    let _model = ScriptedAgent::new(|turn| honest(turn).delay(LIFELIKE)).start(&mut world);
     let finished = run(&world, &["--max-tokens", "100k"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     let state = world.json(STATE);
@@ -256,11 +267,12 @@ fn tokens_end_the_run() {
 #[test]
 fn the_deadline_ends_a_session_at_work_and_keeps_what_it_did() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (2, 0) => Step::bash("sed -i '45,80s/$/ changed/' src/dates.txt").usage(30_000).delay(LIFELIKE),
         (2, _) => Step::text("too late").delay(Duration::from_secs(60)),
         _ => honest(turn).delay(LIFELIKE),
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["--deadline", "16s"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     assert!(finished.elapsed < Duration::from_secs(40), "{:?}", finished.elapsed);
@@ -280,12 +292,14 @@ fn the_deadline_ends_a_session_at_work_and_keeps_what_it_did() {
 fn a_share_of_the_quota_holds_the_run_until_the_quota_begins_anew() {
     let mut world = subscribed(ITEMS);
     let reset = Reset::default();
-    let _model = start_real_in(&[1], &mut world, move |turn| {
+    let _model = ScriptedAgent::new(move |turn| {
         let resets_at = reset.at();
         let used = if in_seconds(0) < resets_at { 0.83 } else { 0.04 };
         with_quota(honest(turn), "allowed", used, if used > 0.5 { resets_at } else { resets_at + 18_000 })
             .delay(LIFELIKE)
-    });
+    })
+    .with_real_client_in(&[1])
+    .start(&mut world);
     let finished = run(&world, &["--stop-at-limit", "80"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let journal = journal(&world);
@@ -303,9 +317,10 @@ fn a_share_of_the_quota_holds_the_run_until_the_quota_begins_anew() {
 fn a_larger_share_opens_a_run_that_waits_for_its_quota() {
     let mut world = subscribed(ITEMS);
     let resets_at = in_seconds(7_200);
-    let _model = start_real_in(&[1], &mut world, move |turn| {
-        with_quota(honest(turn), "allowed", 0.83, resets_at).delay(LIFELIKE)
-    });
+    let _model =
+        ScriptedAgent::new(move |turn| with_quota(honest(turn), "allowed", 0.83, resets_at).delay(LIFELIKE))
+            .with_real_client_in(&[1])
+            .start(&mut world);
     let held = run(&world, &["--stop-at-limit", "80", "--no-wait"]);
     assert_eq!(held.code, Some(6), "{held:?}");
     assert_eq!(resume(&world, &["--no-wait"]).code, Some(6), "it waits on");
@@ -318,7 +333,7 @@ fn a_larger_share_opens_a_run_that_waits_for_its_quota() {
 #[test]
 fn a_quota_figure_without_a_reset_is_forgotten_at_resume() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    let _model = ScriptedAgent::new(|turn| honest(turn).delay(LIFELIKE)).start(&mut world);
     let stopped = run(&world, &["--max-iterations", "1", "--stop-at-limit", "80"]);
     assert_eq!(stopped.code, Some(3), "{stopped:?}");
     // As a run stands whose client told of a share and of no reset; this client tells of none without.

@@ -3,7 +3,7 @@
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::linear::{KEY, LinearServer};
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{ITEMS, honest, run, start, world};
+use plimsoll_tests::{ITEMS, ScriptedAgent, honest, run, world};
 use serde_json::json;
 
 /// Writes the user's programs into a folder outside of the project, and traps of the same names into the project; sets a PATH
@@ -41,7 +41,7 @@ fn assert_untouched(world: &World) {
 #[test]
 fn a_run_starts_no_program_that_a_relative_path_entry_names() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     let real = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
     let real = std::env::split_paths(&real).map(|folder| folder.join("claude")).find(|path| path.exists());
     // As npm installs it: a script whose interpreter is found by the PATH.

@@ -4,7 +4,7 @@ use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, ralph_loop, start, start_real,
+    ITEMS, LIFELIKE, ScriptedAgent, events, first_request_of, honest, journal, markers, ralph_loop,
     subscribed, usage_limit, world,
 };
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 #[test]
 fn a_shell_loop_checkpoints_resumes_and_ends_with_the_promise() {
     let mut world = world(ITEMS);
-    let model = start(&mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         let edit = |lines: &str| Step::bash(format!("sed -i '{lines}s/$/ changed/' src/dates.txt"));
         let step = match (turn.iteration, turn.step) {
             (2, 0) => edit("45,80").usage(550_000),
@@ -22,7 +22,8 @@ fn a_shell_loop_checkpoints_resumes_and_ends_with_the_promise() {
             _ => honest(turn),
         };
         step.delay(LIFELIKE)
-    });
+    })
+    .start(&mut world);
     world.plimsoll(&["init", "--local"]).run().expect_success();
     let finished = ralph_loop(&world, &["--objective", "Do the plan."]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -44,7 +45,7 @@ fn a_shell_loop_checkpoints_resumes_and_ends_with_the_promise() {
 #[test]
 fn prompt_checkpoint_judges_the_session_and_plans_the_one_that_resumes() {
     let mut world = world(ITEMS);
-    let model = start(&mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         let edit = |lines: &str| Step::bash(format!("sed -i '{lines}s/$/ changed/' src/dates.txt"));
         let step = match (turn.iteration, turn.step) {
             (1 | 2, 0) => Step::bash("cat src/dates.txt").usage(550_000),
@@ -55,7 +56,8 @@ fn prompt_checkpoint_judges_the_session_and_plans_the_one_that_resumes() {
             _ => honest(turn),
         };
         step.delay(LIFELIKE)
-    });
+    })
+    .start(&mut world);
     world.plimsoll(&["init", "--local"]).run().expect_success();
     let script = r#"eval "$(plimsoll start --objective 'Do the plan.')"
         for session in 1 2 3 4 5 6 7; do
@@ -132,7 +134,7 @@ fn piped_loop(world: &World, options: &str, client: &str) -> Finished {
 fn a_result_that_comes_through_a_pipe_at_the_end_of_a_long_session_is_waited_for() {
     let mut world = world(ITEMS);
     // Each session takes longer than a pipe was once given.
-    let model = start(&mut world, |turn| honest(turn).delay(Duration::from_millis(700)));
+    let model = ScriptedAgent::new(|turn| honest(turn).delay(Duration::from_millis(700))).start(&mut world);
     world.plimsoll(&["init", "--local"]).run().expect_success();
     let finished = piped_loop(&world, "", "--output-format json");
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -160,7 +162,7 @@ fn a_result_that_comes_through_a_pipe_at_the_end_of_a_long_session_is_waited_for
 #[test]
 fn the_result_is_found_in_a_stream_too() {
     let mut world = world("- [ ] Item three\n");
-    let _model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    let _model = ScriptedAgent::new(|turn| honest(turn).delay(LIFELIKE)).start(&mut world);
     world.plimsoll(&["init", "--local"]).run().expect_success();
     let finished = piped_loop(&world, "", "--output-format stream-json --verbose");
     assert!(finished.stdout.contains("RALPH_STOP|completed|1 item"), "{finished:?}");
@@ -255,7 +257,7 @@ fn the_bounds_of_cost_and_tokens_end_the_script_loop() {
         [(["--max-cost", "0.01"], "RALPH_STOP|budget|$"), (["--max-tokens", "20k"], "RALPH_STOP|budget|")]
     {
         let mut world = world(ITEMS);
-        let model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
+        let model = ScriptedAgent::new(|turn| honest(turn).delay(LIFELIKE)).start(&mut world);
         world.plimsoll(&["init", "--local"]).run().expect_success();
         let finished = ralph_loop(&world, &[&["--objective", "Do the plan."], &bound[..]].concat());
         assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -272,7 +274,7 @@ fn the_bounds_of_cost_and_tokens_end_the_script_loop() {
 #[test]
 fn without_a_result_tokens_come_from_the_transcript_and_the_cost_is_estimated() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    let _model = ScriptedAgent::new(|turn| honest(turn).delay(LIFELIKE)).start(&mut world);
     world.plimsoll(&["init", "--local"]).run().expect_success();
     // The loop's own arguments win: with text there is no result object.
     let script = workspace_root().join("scripts/ralph-loop.sh");
@@ -311,7 +313,7 @@ fn without_a_result_tokens_come_from_the_transcript_and_the_cost_is_estimated() 
 #[test]
 fn a_session_of_which_nothing_is_left_has_an_unknown_cost_and_the_gate_says_so() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    let _model = ScriptedAgent::new(|turn| honest(turn).delay(LIFELIKE)).start(&mut world);
     world.plimsoll(&["init", "--local"]).run().expect_success();
     let script = "eval \"$(plimsoll start --objective 'Do the plan.' --max-cost 5)\"
         claude -p --output-format text --model opus --allowedTools Bash < PROMPT.md > said.txt
@@ -328,7 +330,7 @@ fn a_session_of_which_nothing_is_left_has_an_unknown_cost_and_the_gate_says_so()
 #[test]
 fn a_loop_without_hooks_stops_and_says_why() {
     let mut world = world(ITEMS);
-    let model = start(&mut world, honest);
+    let model = ScriptedAgent::new(honest).start(&mut world);
     let finished = ralph_loop(&world, &["--objective", "Do the plan."]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stdout.contains("RALPH_STOP|fatal_error|our hooks did not run"), "{}", finished.stdout);
@@ -357,7 +359,7 @@ fn loop_at_a_limit(prepare: fn(&World)) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_secs();
     // The client prints the minutes alone.
     let resets_at = (now / 60 + 120) * 60;
-    let _model = start_real(&mut world, move |_| usage_limit(resets_at));
+    let _model = ScriptedAgent::new(move |_| usage_limit(resets_at)).with_real_client().start(&mut world);
     world.plimsoll(&["init", "--local"]).run().expect_success();
     prepare(&world);
     let script = r#"eval "$(plimsoll start --objective 'Do the plan.')"

@@ -3,7 +3,7 @@
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::story::Turn;
 use plimsoll_testkit::world::{Finished, Running, World};
-use plimsoll_tests::{ITEMS, LIFELIKE, assert_in_order, honest, run, start, world};
+use plimsoll_tests::{ITEMS, LIFELIKE, ScriptedAgent, assert_in_order, honest, run, world};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -20,14 +20,15 @@ impl Night {
     fn until_the_pause() -> Night {
         let mut world = world(ITEMS);
         let overloaded = Arc::new(AtomicBool::new(true));
-        let model = start(&mut world, {
+        let model = ScriptedAgent::new({
             let overloaded = Arc::clone(&overloaded);
             move |turn| match turn.iteration {
                 2 if overloaded.load(Ordering::SeqCst) => Step::error(529, "Overloaded").delay(LIFELIKE),
                 2 => fill_up(turn).delay(LIFELIKE),
                 _ => honest(turn).delay(LIFELIKE),
             }
-        });
+        })
+        .start(&mut world);
         let finished = run(&world, &["--no-wait", "--max-cost", "50"]);
         assert_eq!(finished.code, Some(6), "{finished:?}");
         Night { world, overloaded, _model: model }

@@ -7,7 +7,7 @@ use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::story::Turn;
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::{Running, World};
-use plimsoll_tests::{start, world};
+use plimsoll_tests::{ScriptedAgent, world};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,7 +40,7 @@ fn wait_at_gate(home: &Path, turn: &Turn<'_>) -> Step {
 fn gated_world(plan: &str) -> (World, ScriptedModel) {
     let mut world = world(plan);
     let home = world.home();
-    let model = start(&mut world, move |turn| wait_at_gate(&home, turn));
+    let model = ScriptedAgent::new(move |turn| wait_at_gate(&home, turn)).start(&mut world);
     (world, model)
 }
 
@@ -344,10 +344,11 @@ fn begin_single(world: &World) -> Running {
 fn status_counts_a_running_session_and_says_one_thing_after_each_end() {
     let mut world = world(TWO);
     let home = world.home();
-    let _model = start(&mut world, move |turn| match turn.step {
+    let _model = ScriptedAgent::new(move |turn| match turn.step {
         0 => wait_at_gate(&home, turn),
         _ => Step::text("not yet"),
-    });
+    })
+    .start(&mut world);
     let mut run = begin_single(&world);
     wait_at_gates(&world, &[1]);
     let is_counted = || {

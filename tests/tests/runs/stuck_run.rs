@@ -3,7 +3,7 @@
 
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::world::{Running, World};
-use plimsoll_tests::{ITEMS, LIFELIKE, events, honest, journal, start, world};
+use plimsoll_tests::{ITEMS, LIFELIKE, ScriptedAgent, events, honest, journal, world};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -41,14 +41,15 @@ fn a_fault_at_the_end_of_the_first_session_is_waited_out() {
     // From what the gate of the first session said on, until the run has seen it.
     let hold = "setsid nohup timeout 60 sh -c 'until [ -e .git/held ]; do sleep 0.01; done
         flock .claude/ralph-state.json.lock sh -c \"until [ -e .git/go ]; do sleep 0.02; done\"' > /dev/null 2>&1 &";
-    let _model = start(&mut world, move |turn| {
+    let _model = ScriptedAgent::new(move |turn| {
         match (turn.iteration, turn.step) {
             (1, 1) => Step::bash(hold),
             (1, 2) => Step::text("Done for now."),
             _ => honest(turn),
         }
         .delay(LIFELIKE)
-    });
+    })
+    .start(&mut world);
     let notify = notify.display().to_string();
     let running = begin(&world, &["--notify", &notify]);
     let journal_now =
@@ -82,7 +83,7 @@ fn spoil(world: &World, how: &str) {
 fn the_second_ctrl_c_ends_the_client_of_a_run_that_cannot_read_its_state() {
     for how in ["a pipe", "a folder", "a link that leads out"] {
         let mut world = world(ITEMS);
-        let _model = start(&mut world, |_| Step::bash(LONG));
+        let _model = ScriptedAgent::new(|_| Step::bash(LONG)).start(&mut world);
         let mut running = begin(&world, &[]);
         world.wait_until(|| world.exists("at-work"), "a client at work");
         let client = client_pid(&world).unwrap();
@@ -129,7 +130,7 @@ fn in_each_spoiled_folder(check: impl Fn(&str) + Sync) {
 fn the_deadline_ends_a_run_whatever_becomes_of_its_folder() {
     in_each_spoiled_folder(|how| {
         let mut world = world(ITEMS);
-        let _model = start(&mut world, |_| Step::bash(LONG));
+        let _model = ScriptedAgent::new(|_| Step::bash(LONG)).start(&mut world);
         let running = begin(&world, &["--deadline", "15s"]);
         world.wait_until(|| world.exists("at-work"), "a client at work");
         let client = client_pid(&world).unwrap();
@@ -146,7 +147,7 @@ fn signals_end_a_run_whatever_becomes_of_its_folder() {
     in_each_spoiled_folder(|how| {
         for is_terminated in [true, false] {
             let mut world = world(ITEMS);
-            let _model = start(&mut world, |_| Step::bash(LONG));
+            let _model = ScriptedAgent::new(|_| Step::bash(LONG)).start(&mut world);
             let mut running = begin(&world, &[]);
             world.wait_until(|| world.exists("at-work"), "a client at work");
             let client = client_pid(&world).unwrap();
@@ -183,7 +184,7 @@ fn the_second_ctrl_c_ends_the_client_of_a_run_whose_output_nobody_reads() {
         let pipe = world.home().join("pipe");
         world.command("mkfifo", &[&pipe.display().to_string()]).run().expect_success();
         let _reader = std::fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
-        let _model = start(&mut world, |_| Step::bash(LONG));
+        let _model = ScriptedAgent::new(|_| Step::bash(LONG)).start(&mut world);
         let script = format!(
             "exec plimsoll run --objective 'Do the plan.' {json} -- --model opus --allowedTools Bash > {}",
             pipe.display()
@@ -205,10 +206,11 @@ fn the_second_ctrl_c_ends_the_client_of_a_run_whose_output_nobody_reads() {
 #[test]
 fn what_a_session_leaves_at_work_is_named_and_not_ended() {
     let mut world = world("# Plan\n\n- [ ] Item one\n");
-    let _model = start(&mut world, |turn| match turn.step {
+    let _model = ScriptedAgent::new(|turn| match turn.step {
         1 => Step::bash("setsid nohup timeout 61 tail -f /dev/null > /dev/null 2>&1 & echo $! > job"),
         _ => honest(turn),
-    });
+    })
+    .start(&mut world);
     let finished = begin(&world, &[]).wait(2 * SOON);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let journal = journal(&world);

@@ -2,7 +2,7 @@
 //! whichever way somebody comes to it.
 
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{ITEMS, events, honest, journal, play, world};
+use plimsoll_tests::{ITEMS, ScriptedAgent, events, honest, journal, world};
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ fn a_run_behind_links_is_the_run_of_the_folder_that_they_lead_to() {
     }
     // As a shell does that has gone there by the link.
     world.set_env("PWD", project.display().to_string());
-    let _model = play(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).at_real_pace().start(&mut world);
     let client = ["--", "--model", "opus", "--allowedTools", "Bash"];
     let arguments = [&["run", "--objective", "Do the plan.", "--max-iterations", "1"], &client[..]].concat();
     let first = world.plimsoll(&arguments).cwd(&project).run();

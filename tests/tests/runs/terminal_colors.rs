@@ -2,7 +2,7 @@
 
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::terminal::Terminal;
-use plimsoll_tests::{ITEMS, honest, start, world};
+use plimsoll_tests::{ITEMS, ScriptedAgent, honest, world};
 
 const MARKS: [&str; 4] = [
     "\u{1b}[1m── iteration 1: Item one\u{1b}[0m",
@@ -19,7 +19,7 @@ fn a_run_is_in_colours_on_a_terminal_unless_the_user_wants_none() {
         if !has_colours {
             world.set_env("NO_COLOR", "1");
         }
-        let _model = start(&mut world, honest);
+        let _model = ScriptedAgent::new(honest).start(&mut world);
         let arguments =
             ["run", "--objective", "Do the plan.", "--verify", "true", "--", "--allowedTools", "Bash"];
         let mut terminal = Terminal::start(&world, bin_dir().join("plimsoll"), &arguments, 160, 40);

@@ -3,9 +3,7 @@
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::story::tick;
 use plimsoll_testkit::world::{Running, World};
-use plimsoll_tests::{
-    ITEMS, events, honest, installed, journal, resume, run, start, start_real, start_real_in, world,
-};
+use plimsoll_tests::{ITEMS, ScriptedAgent, events, honest, installed, journal, resume, run, world};
 use serde_json::json;
 use std::time::Duration;
 
@@ -21,10 +19,11 @@ fn begin(world: &World, ours: &[&str]) -> Running {
 /// A run whose first session sits in a tool.
 fn run_with(steps: impl Fn() -> Step + Send + 'static) -> (World, ScriptedModel) {
     let mut world = world(ITEMS);
-    let model = start(&mut world, move |turn| match (turn.iteration, turn.step) {
+    let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.step) {
         (1, 0) => steps(),
         _ => honest(turn),
-    });
+    })
+    .start(&mut world);
     (world, model)
 }
 
@@ -52,10 +51,11 @@ fn ending_of_the_first(world: &World) -> String {
 #[test]
 fn a_session_that_ended_its_turn_has_not_completed_an_item_that_is_open() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, |turn| match turn.iteration {
+    let _model = ScriptedAgent::new(|turn| match turn.iteration {
         2 => Step::text("I have looked around."),
         _ => honest(turn),
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["--max-iterations", "3"]);
     for words in [
         "iteration 1 ended its turn; \"Item one\" is ticked",
@@ -125,7 +125,7 @@ fn status_counts_the_session_at_work_with_an_estimated_cost() {
 #[test]
 fn status_and_progress_say_since_when_the_api_cannot_be_reached() {
     let mut world = world(ITEMS);
-    let _model = start_real(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).with_real_client().start(&mut world);
     // Nobody listens there.
     world.set_env("ANTHROPIC_BASE_URL", "http://127.0.0.1:9");
     world.set_env("CLAUDE_CODE_MAX_RETRIES", "10");
@@ -146,11 +146,12 @@ fn an_api_that_answers_again_is_not_called_unreachable_any_more() {
     let mut world = world(ITEMS);
     world.set_env("CLAUDE_CODE_MAX_RETRIES", "10");
     let mut refused = false;
-    let _model = start(&mut world, move |turn| match turn.step {
+    let _model = ScriptedAgent::new(move |turn| match turn.step {
         0 if !std::mem::replace(&mut refused, true) => Step::error(529, "Overloaded"),
         0 => Step::bash("touch begun; sleep 50"),
         _ => honest(turn),
-    });
+    })
+    .start(&mut world);
     let mut run = begin(&world, &[]);
     wait_for(&world, "begun");
     let told = run.stdout_so_far();
@@ -163,7 +164,7 @@ fn an_api_that_answers_again_is_not_called_unreachable_any_more() {
 #[test]
 fn a_run_that_is_over_is_not_resumed() {
     let mut world = world("# Plan\n\n- [ ] Item three\n");
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     run(&world, &[]).expect_success();
     let again = resume(&world, &[]);
     assert!(again.stderr.contains("there is nothing to resume"), "{again:?}");
@@ -277,7 +278,7 @@ fn worker(turn: &plimsoll_testkit::story::Turn<'_>) -> Step {
 #[test]
 fn the_first_example_of_the_help_works_as_it_is_printed() {
     let mut world = world("# Plan\n\n- [ ] Item one\n");
-    let _model = start_real(&mut world, worker);
+    let _model = ScriptedAgent::new(worker).with_real_client().start(&mut world);
     let help = world.plimsoll(&["--help"]).env("COLUMNS", "80").run().expect_success().stdout;
     let steps = help.split("First steps:").nth(1).expect("first steps");
     let example =
@@ -298,7 +299,7 @@ fn behind(text: &str, words: &str) -> String {
 #[test]
 fn a_refused_tool_ends_with_the_whole_command_that_goes_on() {
     let mut world = world("# Plan\n\n- [ ] Item one\n");
-    let _model = start_real_in(&[1, 2, 3], &mut world, worker);
+    let _model = ScriptedAgent::new(worker).with_real_client_in(&[1, 2, 3]).start(&mut world);
     let prompt = "Say 'it'.";
     let arguments = ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--allowedTools", "Read"];
     let extra = ["--append-system-prompt", prompt];
@@ -325,7 +326,7 @@ fn a_refused_tool_ends_with_the_whole_command_that_goes_on() {
 #[test]
 fn a_run_that_stops_for_another_reason_says_apart_how_to_allow_what_was_refused() {
     let mut world = world("# Plan\n\n- [ ] Item one\n");
-    let _model = start_real_in(&[1], &mut world, worker);
+    let _model = ScriptedAgent::new(worker).with_real_client_in(&[1]).start(&mut world);
     let arguments = ["run", "--objective", "Do the plan.", "--max-iterations", "1", "--", "--model", "opus"];
     let finished = world.plimsoll(&arguments).run();
     assert_eq!(finished.code, Some(3), "{finished:?}");

@@ -5,7 +5,7 @@ use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{
-    ITEMS, events, first_request_of, honest, journal, markers, play_real, resume, run, start, world,
+    ITEMS, ScriptedAgent, events, first_request_of, honest, journal, markers, resume, run, world,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn breaks_something(turn: &Turn<'_>) -> Step {
 fn an_item_that_breaks_what_passed_is_open_again_until_it_passes() {
     let mut world = world(ITEMS);
     world.write("check.sh", CHECK);
-    let model = start(&mut world, breaks_something);
+    let model = ScriptedAgent::new(breaks_something).start(&mut world);
     let finished = run(&world, &["--verify", "true", "--verify", "sh check.sh", "--max-iterations", "6"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n", "nothing is done twice");
@@ -93,13 +93,16 @@ fn an_item_that_breaks_what_passed_is_open_again_until_it_passes() {
 fn with_the_real_client_too() {
     let mut world = world("# Plan\n\n- [ ] Item two (verify: sh check.sh)\n");
     world.write("check.sh", CHECK);
-    let model = play_real(&mut world, |turn| match (turn.iteration, turn.step) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
         (1, 0) => does(turn, "touch broken && "),
         (2, 0) if turn.saw("the widget is broken") => {
             Step::bash(format!("git rm -q broken && {}", tick("Item two (verify: sh check.sh)")))
         }
         _ => Step::text(format!("All done.\n\n{}", turn.promise)),
-    });
+    })
+    .with_real_client()
+    .at_real_pace()
+    .start(&mut world);
     let finished = run(&world, &["--plan-verify", "--max-iterations", "3"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stderr.contains("`sh check.sh` for \"Item two (verify: sh check.sh)\""), "{finished:?}");
@@ -343,7 +346,7 @@ fn a_run_that_is_cancelled_or_late_while_its_commands_run_begins_no_session() {
         ("sleep 60", &["--deadline", "2s"], 3, "deadline"),
     ] {
         let mut world = world("- [ ] Item one\n");
-        let model = start(&mut world, |_| Step::text("No session should begin."));
+        let model = ScriptedAgent::new(|_| Step::text("No session should begin.")).start(&mut world);
         let finished = run(&world, &[&["--verify", command], more].concat());
         assert_eq!(finished.code, Some(code), "{command}: {finished:?}");
         assert!(model.requests().is_empty(), "{command}: {finished:?}");

@@ -4,7 +4,7 @@ use crate::park_items::staged;
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::story::Turn;
 use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::{events, journal, side_by_side, start, world};
+use plimsoll_tests::{ScriptedAgent, events, journal, side_by_side, world};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
@@ -441,7 +441,7 @@ fn workers_prepare_and_verify_their_worktrees_in_the_sandbox() {
     world.write(".gitignore", "prepared\n");
     world.git(&["add", "-A"]);
     world.git(&["commit", "-qm", "Ignore"]);
-    let model = start(&mut world, works);
+    let model = ScriptedAgent::new(works).start(&mut world);
     let sees_nothing = format!("test ! -e {}", world.home().join("secret").display());
     let setup = format!("{sees_nothing} && git rev-parse HEAD > prepared && echo evil > ~/evil");
     let verify =

@@ -3,14 +3,14 @@
 use plimsoll_testkit::scripted_model::{Request, Step};
 use plimsoll_testkit::world::Finished;
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, run, start, world,
+    ITEMS, LIFELIKE, ScriptedAgent, events, first_request_of, honest, journal, markers, run, world,
 };
 use serde_json::{Value, json};
 
 #[test]
 fn three_items_take_three_sessions_and_end_with_the_promise() {
     let mut world = world(ITEMS);
-    let model = start(&mut world, honest);
+    let model = ScriptedAgent::new(honest).start(&mut world);
     let finished = run(&world, &["--json"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let state = world.json(".claude/ralph-state.json");
@@ -92,7 +92,7 @@ fn a_script_hears_every_step(finished: &Finished, state: &Value, journal: &[Valu
 #[test]
 fn rising_usage_warns_once_checkpoints_and_resumes_where_it_was() {
     let mut world = world(ITEMS);
-    let model = start(&mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         let edit = |lines: &str| format!("sed -i '{lines}s/$/ changed/' src/dates.txt");
         let step = match (turn.iteration, turn.step) {
             (2, 0) => Step::bash(edit("45,80")).usage(200_000),
@@ -107,7 +107,7 @@ fn rising_usage_warns_once_checkpoints_and_resumes_where_it_was() {
             _ => honest(turn),
         };
         step.delay(LIFELIKE)
-    });
+    }).start(&mut world);
     let finished = run(&world, &["--json"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let told = finished.json_lines();
@@ -155,7 +155,7 @@ fn rising_usage_warns_once_checkpoints_and_resumes_where_it_was() {
 #[test]
 fn a_resume_that_names_no_client_arguments_uses_those_of_before() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     let stopped = run(&world, &["--max-iterations", "1"]);
     assert_eq!(stopped.code, Some(3), "{stopped:?}");
     // Without `--allowedTools Bash` no item could be ticked.
@@ -169,7 +169,7 @@ fn hooks_that_settings_name_by_path_or_by_bare_name_run_once_each() {
     let bin = format!("\"{}/plimsoll-", plimsoll_testkit::bin_dir().display());
     for spelling in [bin.as_str(), "\"plimsoll-"] {
         let mut world = world(ITEMS);
-        let _model = start(&mut world, honest);
+        let _model = ScriptedAgent::new(honest).start(&mut world);
         world.plimsoll(&["init", "--local"]).run().expect_success();
         let settings = world.read(".claude/settings.local.json");
         assert_eq!(settings.matches(&bin).count(), 9, "{settings}");
@@ -185,7 +185,7 @@ fn hooks_that_settings_name_by_path_or_by_bare_name_run_once_each() {
 #[test]
 fn the_users_own_settings_for_the_client_are_heeded_beside_our_hooks() {
     let mut world = world("- [ ] Item three\n");
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     let mark = world.home().join("theirs");
     let theirs = serde_json::json!({"hooks": {"Stop": [{"hooks": [
         {"type": "command", "command": format!("echo stop >> {}", mark.display())}

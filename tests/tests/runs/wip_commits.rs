@@ -4,7 +4,9 @@
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::{ITEMS, LIFELIKE, events, first_request_of, honest, journal, resume, run, start, world};
+use plimsoll_tests::{
+    ITEMS, LIFELIKE, ScriptedAgent, events, first_request_of, honest, journal, resume, run, world,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +19,7 @@ const MESSAGE: &str = "ralph: checkpoint iter 1 (L2 at 87%)";
 
 /// A session that works and then stands at L2, and honest ones before and after it.
 fn checkpointing(world: &mut World, iteration: u32, work: &'static str) -> ScriptedModel {
-    start(world, move |turn| {
+    ScriptedAgent::new(move |turn| {
         let step = match turn.step {
             _ if turn.iteration != iteration => honest(turn),
             0 => Step::bash(work).usage(720_000),
@@ -28,6 +30,7 @@ fn checkpointing(world: &mut World, iteration: u32, work: &'static str) -> Scrip
         };
         step.delay(LIFELIKE)
     })
+    .start(world)
 }
 
 /// One session with a checkpoint, and no other.
@@ -114,14 +117,15 @@ fn what_is_dirty_at_a_checkpoint_is_committed_and_nothing_that_could_hurt() {
 #[test]
 fn the_checkpoint_of_unfinished_work_has_the_level_that_was_announced() {
     let mut world = world(ONE);
-    let _model = start(&mut world, |turn| {
+    let _model = ScriptedAgent::new(|turn| {
         let step = match turn.step {
             0 => Step::bash("echo more >> src/dates.txt").usage(720_000),
             1 => Step::bash("echo on").usage(730_000),
             _ => Step::text("I stop here.").usage(731_000),
         };
         step.delay(LIFELIKE)
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["--max-iterations", "1"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     let checkpoint = &world.json(STATE)["context_checkpoint"];
@@ -198,12 +202,13 @@ fn an_allowed_pre_commit_hook_that_refuses_is_reported_and_everything_stays_as_i
 #[test]
 fn what_a_git_of_a_session_has_locked_is_free_for_the_next_session() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, |turn| match (turn.step, &turn.item) {
+    let _model = ScriptedAgent::new(|turn| match (turn.step, &turn.item) {
         (0, Some(item)) if turn.iteration == 1 => {
             Step::bash(format!("{} && touch .git/index.lock", tick(item)))
         }
         _ => honest(turn),
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let log = world.git(&["log", "--format=%s"]);
@@ -266,9 +271,10 @@ fn filling(turn: &Turn<'_>, first: u64) -> Step {
 #[test]
 fn three_checkpoints_without_a_finished_item_pause_the_run_and_a_resume_goes_on() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, |turn| {
+    let _model = ScriptedAgent::new(|turn| {
         if turn.iteration <= 3 { filling(turn, 720_000) } else { honest(turn) }.delay(LIFELIKE)
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(6), "{finished:?}");
     let marker = "RALPH_PAUSE|-|checkpoint thrash: 3 checkpoints within 15 minutes, and no item finished";
@@ -284,7 +290,7 @@ fn three_checkpoints_without_a_finished_item_pause_the_run_and_a_resume_goes_on(
 #[test]
 fn a_session_that_begins_above_the_checkpoint_level_pauses_the_run_at_once() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, |turn| filling(turn, 860_000).delay(LIFELIKE));
+    let _model = ScriptedAgent::new(|turn| filling(turn, 860_000).delay(LIFELIKE)).start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(6), "{finished:?}");
     let marker = "RALPH_PAUSE|-|checkpoint thrash: the session was at L2 before any work";
@@ -310,9 +316,10 @@ fn told(world: &World) -> Vec<Value> {
 fn notified(arguments: &str) -> (World, Finished) {
     let mut world = world("- [x] Item three\n");
     let program = listener(&world);
-    let _model = start(&mut world, |turn: &Turn<'_>| {
+    let _model = ScriptedAgent::new(|turn: &Turn<'_>| {
         Step::text(format!("All done.\n\n{}", turn.promise)).delay(LIFELIKE)
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["--notify", &arguments.replace("PROGRAM", &format!("'{program}'"))]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     (world, finished)
@@ -373,7 +380,7 @@ fn two_refusals_of_an_overloaded_api_in_a_row_are_one_message() {
     let mut world = world(ONE);
     let program = listener(&world);
     let refusals = Arc::new(AtomicUsize::new(0));
-    let _model = start(&mut world, {
+    let _model = ScriptedAgent::new({
         let refusals = Arc::clone(&refusals);
         move |turn| match turn.step {
             // Each session asks twice before it gives up.
@@ -382,7 +389,8 @@ fn two_refusals_of_an_overloaded_api_in_a_row_are_one_message() {
             }
             _ => honest(turn).delay(LIFELIKE),
         }
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["--notify", &format!("'{program}'")]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let pauses = events(&journal(&world), "verdict").len() - 1;
@@ -401,10 +409,11 @@ fn an_open_breaker_and_a_pause_for_a_person_are_told_too() {
     let mut world = world(ONE);
     let program = listener(&world);
     world.write(".claude/plimsoll.json", r#"{"breaker": {"no_progress": 1}}"#);
-    let _model = start(&mut world, |turn| match turn.iteration {
+    let _model = ScriptedAgent::new(|turn| match turn.iteration {
         1 => Step::text("Let me think.").delay(LIFELIKE),
         _ => Step::error(529, "Overloaded").delay(LIFELIKE),
-    });
+    })
+    .start(&mut world);
     let opened = run(&world, &["--notify", &format!("'{program}'")]);
     assert_eq!(opened.code, Some(4), "{opened:?}");
     let paused = resume(&world, &["--reset-breaker", "--no-wait"]);

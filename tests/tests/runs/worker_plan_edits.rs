@@ -7,7 +7,7 @@ use crate::workers::{
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::Turn;
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{events, journal, side_by_side, start, world};
+use plimsoll_tests::{ScriptedAgent, events, journal, side_by_side, world};
 use std::time::Duration;
 
 /// What the plan of the run shows while git tracks the user's.
@@ -104,7 +104,7 @@ fn edits_of_the_tracked_plan_block_no_item_and_their_notes_are_kept() {
         let (edit, plan) = (*edit, *plan);
         let mut world = world_with_plan(plan);
         let quoted = format!("'{plan}'");
-        let _model = start(&mut world, move |turn| conflicting(turn, edit, &quoted));
+        let _model = ScriptedAgent::new(move |turn| conflicting(turn, edit, &quoted)).start(&mut world);
         // As people write it.
         let named = format!("./{plan}");
         let finished = run(&world, &["2", "--todo", if plan == "fix_plan.md" { plan } else { &named }]);
@@ -164,7 +164,7 @@ fn a_kill_while_the_plan_is_put_back_or_taken_out_of_commits_loses_no_note() {
     side_by_side(&moments, |(pattern, edit, is_after)| {
         let edit = *edit;
         let mut world = world(TWO);
-        let _model = start(&mut world, move |turn| conflicting(turn, edit, "fix_plan.md"));
+        let _model = ScriptedAgent::new(move |turn| conflicting(turn, edit, "fix_plan.md")).start(&mut world);
         kill_at_git(&mut world, pattern, 1, *is_after);
         let running = begin(&world, &["2"]);
         world.write(world.home().join("run.pid"), &running.pid().to_string());
@@ -182,7 +182,7 @@ fn a_kill_while_the_plan_is_put_back_or_taken_out_of_commits_loses_no_note() {
 #[test]
 fn notes_of_an_item_that_asks_or_is_set_aside_are_in_the_shown_plan_once() {
     let mut world = world("# Plan\n\n- [ ] Item 1\n- [ ] Item 2\n- [ ] Item 3\n");
-    let _model = start(&mut world, |turn| {
+    let _model = ScriptedAgent::new(|turn| {
         let item = turn.item.clone().unwrap_or_default();
         let own = format!("mkdir -p done && echo '{item}' > done/{}.txt", number(&item));
         match (number(&item).as_str(), turn.step) {
@@ -203,7 +203,7 @@ fn notes_of_an_item_that_asks_or_is_set_aside_are_in_the_shown_plan_once() {
             .usage(30_000),
             _ => does(turn, &own),
         }
-    });
+    }).start(&mut world);
     let finished = run(&world, &["3"]);
     assert_eq!(finished.code, Some(4), "{finished:?}");
     let shown = world.read(SHOWN);
@@ -244,12 +244,13 @@ fn notes_reach_a_plan_that_git_does_not_track_and_no_commit_brings_one() {
             world.git(&["add", ".worktreeinclude", ".gitignore"]);
         }
         world.git(&["commit", "-qm", "The plan is mine"]);
-        let _model = start(&mut world, |turn| {
+        let _model = ScriptedAgent::new(|turn| {
             let item = turn.item.clone().unwrap_or_default();
             let make = "test -e fix_plan.md || printf -- '- [ ] Item 1\\n- [ ] Item 2\\n' > fix_plan.md";
             let own = format!("mkdir -p done && echo '{item}' > done/{}.txt", number(&item));
             does(turn, &format!("({make}) && {own} && {}", scribble(&item, "fix_plan.md")))
-        });
+        })
+        .start(&mut world);
         let finished = run(&world, &["2"]);
         assert_eq!(finished.code, Some(0), "{is_copied}: {finished:?}");
         assert_same_notes(world.read("fix_plan.md").trim_end(), NOTED);
@@ -264,10 +265,11 @@ fn notes_reach_a_plan_that_git_does_not_track_and_no_commit_brings_one() {
 #[test]
 fn a_new_run_does_not_show_the_plan_of_an_earlier_one() {
     let mut world = world("# Plan\n\n- [ ] Item 1\n");
-    let _model = start(&mut world, |turn| {
+    let _model = ScriptedAgent::new(|turn| {
         let item = turn.item.clone().unwrap_or_default();
         does(turn, &format!("mkdir -p done && echo '{item}' > done/{}.txt", number(&item)))
-    });
+    })
+    .start(&mut world);
     let first = run(&world, &["2"]);
     assert_eq!(first.code, Some(0), "{first:?}");
     world.write("fix_plan.md", "# Next\n\n- [ ] Item 2\n- [ ] Item 3\n");

@@ -5,7 +5,7 @@ use crate::workers::{does, merged, number, reasons, run};
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::story::Turn;
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{events, first_request_of, journal, side_by_side, start, world};
+use plimsoll_tests::{ScriptedAgent, events, first_request_of, journal, side_by_side, world};
 use std::time::Duration;
 
 /// A plan with this number of items.
@@ -32,7 +32,7 @@ fn without_promise(turn: &Turn<'_>) -> Step {
 fn a_ticked_item_is_merged_after_one_session_with_or_without_verify_commands() {
     side_by_side(&[&["3"][..], &["3", "--verify", "test -d src"]], |arguments| {
         let mut world = world(&plan_of(4));
-        let model = start(&mut world, without_promise);
+        let model = ScriptedAgent::new(without_promise).start(&mut world);
         let finished = run(&world, arguments);
         assert_eq!(finished.code, Some(0), "{finished:?}");
         assert_eq!(session_count(&model), 4, "{finished:?}");
@@ -52,10 +52,11 @@ fn a_ticked_item_is_merged_after_one_session_with_or_without_verify_commands() {
 #[test]
 fn with_strict_promise_a_worker_needs_the_line() {
     let mut world = world(&plan_of(2));
-    let model = start(&mut world, |turn| match turn.iteration {
+    let model = ScriptedAgent::new(|turn| match turn.iteration {
         1 => without_promise(turn),
         _ => Step::text(turn.promise.clone()),
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["2", "--verify", "true", "--strict-promise"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let asked = first_request_of(&model, 1);
@@ -81,7 +82,7 @@ fn twelve_items_that_append_to_one_file_are_merged_with_few_more_sessions() {
     world.write("CHANGELOG.md", "# Changelog\n");
     world.git(&["add", "CHANGELOG.md"]);
     world.git(&["commit", "-qm", "Begin a changelog"]);
-    let model = start(&mut world, appends);
+    let model = ScriptedAgent::new(appends).start(&mut world);
     let finished = run(&world, &["4"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let changelog = merged(&world, "CHANGELOG.md");

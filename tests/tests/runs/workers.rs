@@ -6,10 +6,7 @@ use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::story::Turn;
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::{Finished, Running, World};
-use plimsoll_tests::{
-    events, journal, play, play_real, side_by_side, start, start_real, start_real_in, subscribed,
-    usage_limit, world,
-};
+use plimsoll_tests::{ScriptedAgent, events, journal, side_by_side, subscribed, usage_limit, world};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -105,10 +102,11 @@ fn assert_landed_once(world: &World, model: &ScriptedModel, items: &[&str]) {
 fn a_parallel_run_into_whose_plan_an_unclear_line_comes_ends_blocked() {
     let mut world = world(TWO);
     let plan = world.path("fix_plan.md").display().to_string();
-    let _model = start(&mut world, move |turn| {
+    let _model = ScriptedAgent::new(move |turn| {
         let number = number(&turn.item.clone().unwrap_or_default());
         does(turn, &format!("mkdir -p done && echo a > done/{number}.txt && echo '- [-] late' >> '{plan}'"))
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["2"]);
     assert_eq!(finished.code, Some(7), "{finished:?}");
     assert!(finished.stdout.contains("RALPH_STOP|blocked|fix_plan.md has"), "{finished:?}");
@@ -122,7 +120,7 @@ fn workers_find_their_worktrees_in_a_home_that_is_named_by_a_link() {
     let home = world.home().with_file_name("linked home");
     std::os::unix::fs::symlink(world.home(), &home).expect("a link");
     world.set_env("HOME", home.display().to_string());
-    let model = start(&mut world, honest);
+    let model = ScriptedAgent::new(honest).start(&mut world);
     let finished = run(&world, &["2"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_landed_once(&world, &model, &["1", "2"]);
@@ -132,7 +130,7 @@ fn workers_find_their_worktrees_in_a_home_that_is_named_by_a_link() {
 #[test]
 fn three_workers_do_a_plan_and_everything_comes_together_on_one_branch() {
     let mut world = world("# Plan\n\n- [ ] Item 1\n- [ ] Item 2 (after: 1)\n- [ ] Item 3\n");
-    let model = start(&mut world, honest);
+    let model = ScriptedAgent::new(honest).start(&mut world);
     let before = world.git(&["rev-parse", "HEAD"]);
     let order = "test ! -e done/2.txt || test -e done/1.txt";
     // Fails the first time that something is to be merged, and never again.
@@ -204,7 +202,7 @@ pub(crate) fn reasons(world: &World) -> Vec<String> {
 #[test]
 fn a_conflict_comes_back_with_both_sides_and_no_line_is_lost() {
     let mut world = world(TWO);
-    let model = start(&mut world, hard);
+    let model = ScriptedAgent::new(hard).start(&mut world);
     let finished = run(&world, &["2"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let back = reasons(&world);
@@ -226,7 +224,7 @@ fn a_conflict_comes_back_with_both_sides_and_no_line_is_lost() {
 fn red_results_and_questions_come_back_and_an_item_without_a_change_lands_too() {
     let items = "# Plan\n\n- [ ] Item 3\n- [ ] Item 4\n- [ ] Item 5\n- [ ] Item 6 (after: 3)\n";
     let mut world = world(items);
-    let model = start(&mut world, hard);
+    let model = ScriptedAgent::new(hard).start(&mut world);
     let verify = "test ! -e done/3.txt || test ! -e done/4.txt || test -e both.txt";
     let told = world.home().join("told.jsonl");
     let script = format!("#!/bin/sh\ncat >> {0}\necho >> {0}\n", told.display());
@@ -306,7 +304,7 @@ fn a_review_reads_the_commit_and_not_the_worktree() {
 #[test]
 fn what_breaks_the_check_of_an_item_that_is_merged_comes_back() {
     let mut world = world("# Plan\n\n- [ ] Item 1 (verify: test -e one)\n- [ ] Item 2 (after: 1)\n");
-    let model = start(&mut world, |turn| {
+    let model = ScriptedAgent::new(|turn| {
         let item = turn.item.clone().unwrap_or_default();
         let number = number(&item);
         let own = format!("mkdir -p done && echo '{item}' > done/{number}.txt");
@@ -319,7 +317,8 @@ fn what_breaks_the_check_of_an_item_that_is_merged_comes_back() {
                 (_, true) => "touch one".to_owned(),
             },
         )
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["2", "--plan-verify"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let back = reasons(&world);
@@ -359,7 +358,7 @@ fn kill_at(world: &mut World, moment: &str, count: usize) {
 fn a_run_that_is_killed_as_it_lands_something_lands_it_once() {
     side_by_side(&["prepared", "committed"], |moment| {
         let mut world = world("# Plan\n\n- [ ] Item 1\n- [ ] Item 2\n");
-        let model = start(&mut world, honest);
+        let model = ScriptedAgent::new(honest).start(&mut world);
         kill_at(&mut world, moment, 1);
         let all: Vec<&str> =
             ["run", "--objective", "Do the plan.", "--workers", "2"].into_iter().chain(CLIENT).collect();
@@ -387,7 +386,7 @@ fn a_run_that_is_killed_as_it_copies_makes_a_worktree_or_commits_what_was_left_g
     ];
     side_by_side(&moments, |(pattern, is_after)| {
         let mut world = world(TWO);
-        let model = start(&mut world, |turn| {
+        let model = ScriptedAgent::new(|turn| {
             let item = turn.item.clone().unwrap_or_default();
             let number = number(&item);
             let line = format!(
@@ -397,7 +396,7 @@ fn a_run_that_is_killed_as_it_copies_makes_a_worktree_or_commits_what_was_left_g
                 0 => Step::bash(line).usage(30_000),
                 _ => Step::text(format!("Done.\n\n{}", turn.promise)).usage(31_000),
             }
-        });
+        }).start(&mut world);
         kill_at_git(&mut world, pattern, 1, *is_after);
         let running = begin(&world, &["2"]);
         world.write(world.home().join("run.pid"), &running.pid().to_string());
@@ -413,11 +412,12 @@ fn a_run_that_is_killed_as_it_copies_makes_a_worktree_or_commits_what_was_left_g
 #[test]
 fn a_worker_whose_run_is_killed_goes_on_with_its_item() {
     let mut world = world(TWO);
-    let model = start(&mut world, |turn| match turn.step {
+    let model = ScriptedAgent::new(|turn| match turn.step {
         0 => honest(turn),
         // It has ticked its item when its run is killed.
         _ => honest(turn).delay(Duration::from_secs(3)),
-    });
+    })
+    .start(&mut world);
     let running = begin(&world, &["2"]);
     world.wait_until(|| model.main_requests().len() >= 2, "the first has ticked its item");
     let record = record(&world);
@@ -441,7 +441,7 @@ fn record(world: &World) -> Value {
 #[test]
 fn what_a_killed_run_has_left_at_work_is_shown_and_ended_by_stop() {
     let mut world = world(TWO);
-    let model = start(&mut world, |turn| honest(turn).delay(Duration::from_secs(60)));
+    let model = ScriptedAgent::new(|turn| honest(turn).delay(Duration::from_secs(60))).start(&mut world);
     let mut running = begin(&world, &["2"]);
     world.wait_until(|| model.main_requests().len() >= 2, "both work");
     let status = world.plimsoll(&["status"]).run().expect_success().stdout;
@@ -471,7 +471,7 @@ fn a_project_below_the_repository_ends_when_what_failed_at_first_passes_and_says
     world.write("pkg/fix_plan.md", TWO);
     world.git(&["add", "-A"]);
     world.git(&["commit", "-qm", "Plan"]);
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     let ours = ["run", "--objective", "Do the plan.", "--workers", "2", "--verify"];
     let play = |verify: &str| {
         let all: Vec<&str> = ours.into_iter().chain([verify]).chain(CLIENT).collect();
@@ -491,7 +491,7 @@ fn a_project_below_the_repository_ends_when_what_failed_at_first_passes_and_says
 #[test]
 fn a_terminal_has_a_line_for_each_worker_and_one_for_the_whole() {
     let mut world = world(TWO);
-    let _model = start(&mut world, |turn| honest(turn).delay(Duration::from_secs(2)));
+    let _model = ScriptedAgent::new(|turn| honest(turn).delay(Duration::from_secs(2))).start(&mut world);
     let arguments = ["run", "--objective", "Do the plan.", "--workers", "2", "--", "--allowedTools", "Bash"];
     let terminal = Terminal::start(&world, bin_dir().join("plimsoll"), &arguments, 100, 30);
     let screen = terminal.wait_for("worker 2  2 \"Item 2\"  session 1");
@@ -503,10 +503,11 @@ fn a_terminal_has_a_line_for_each_worker_and_one_for_the_whole() {
 #[test]
 fn a_run_that_is_killed_while_its_workers_work_goes_on_with_them() {
     let mut world = world("# Plan\n\n- [ ] Item 1\n- [ ] Item 2\n");
-    let model = start(&mut world, |turn| match turn.step {
+    let model = ScriptedAgent::new(|turn| match turn.step {
         0 => honest(turn).delay(Duration::from_secs(3)),
         _ => honest(turn),
-    });
+    })
+    .start(&mut world);
     let all: Vec<&str> =
         ["run", "--objective", "Do the plan.", "--workers", "2"].into_iter().chain(CLIENT).collect();
     let mut running = world.plimsoll(&all).timeout(LIMIT).spawn();
@@ -523,10 +524,11 @@ fn a_run_that_is_killed_while_its_workers_work_goes_on_with_them() {
 #[test]
 fn a_worker_that_is_frozen_and_goes_on_later_lands_its_item_once() {
     let mut world = world(TWO);
-    let model = start(&mut world, |turn| match turn.step {
+    let model = ScriptedAgent::new(|turn| match turn.step {
         0 => honest(turn).delay(Duration::from_secs(3)),
         _ => honest(turn),
-    });
+    })
+    .start(&mut world);
     let mut running = begin(&world, &["2"]);
     world.wait_until(|| model.main_requests().len() >= 2, "both work");
     let pid = record(&world)["works"][0]["pid"].as_u64().expect("a process").to_string();
@@ -566,10 +568,11 @@ fn one_ctrl_c_lets_sessions_finish_two_end_them_and_what_is_cancelled_stays_so()
     side_by_side(&[1, 2], |times: &usize| {
         let times = *times;
         let mut world = world(TWO);
-        let model = start(&mut world, move |turn| {
+        let model = ScriptedAgent::new(move |turn| {
             let is_slow = turn.step == 0 && number(turn.item.as_deref().unwrap_or_default()) == "1";
             honest(turn).delay(Duration::from_secs(if is_slow { 3 } else { 0 }))
-        });
+        })
+        .start(&mut world);
         // One at a time would be no parallel run: the second item waits for the first.
         world.write("fix_plan.md", &TWO.replace("Item 2", "Item 2 (after: 1)"));
         world.git(&["commit", "-qam", "Order"]);
@@ -605,7 +608,7 @@ fn where_workers_cannot_share_a_plan_nothing_begins_and_the_reason_is_named() {
         assert!(!world.exists(STATE), "{finished:?}");
     };
     let mut world = world(TWO);
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     for option in ["--pack", "--memory", "--branch=night", "--commit=off"] {
         refused(&world, &["2", option], "cannot be used with --workers yet");
     }
@@ -645,7 +648,7 @@ fn a_second_run_is_refused_a_limit_pauses_all_and_the_users_branch_gets_everythi
     world.git(&["commit", "-qm", "Ignore"]);
     world.write(".env", "PORT=1\n");
     let mut is_limited = false;
-    let model = start_real_in(&[1, 2], &mut world, move |turn| {
+    let model = ScriptedAgent::new(move |turn| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
         if !std::mem::replace(&mut is_limited, true) {
             return usage_limit(now.as_secs() + 4);
@@ -658,7 +661,7 @@ fn a_second_run_is_refused_a_limit_pauses_all_and_the_users_branch_gets_everythi
                 number(&item)
             ),
         )
-    });
+    }).with_real_client_in(&[1, 2]).start(&mut world);
     let running =
         begin(&world, &["2", "--setup", "touch $(git rev-parse --git-dir)/ready", "--deliver", "merge"]);
     world.wait_until(|| !model.main_requests().is_empty(), "the first works");
@@ -690,7 +693,7 @@ fn a_hostile_session_ticks_nothing_starts_nothing_and_lands_nothing_of_ours() {
         "printf '#!/bin/sh\\ntouch {}\\n' > h/.git/hooks/post-checkout; chmod +x h/.git/hooks/*; for h in pre-commit post-index-change reference-transaction; do cp h/.git/hooks/post-checkout h/.git/hooks/$h; done",
         trap.display()
     );
-    let model = start(&mut world, move |turn| {
+    let model = ScriptedAgent::new(move |turn| {
         let item = turn.item.clone().unwrap_or_default();
         match (number(&item).as_str(), turn.saw("of another repository")) {
             // Everything is done, says the plan of the others; and its own is committed.
@@ -708,7 +711,7 @@ fn a_hostile_session_ticks_nothing_starts_nothing_and_lands_nothing_of_ours() {
             },
             _ => honest(turn),
         }
-    });
+    }).start(&mut world);
     let finished = run(&world, &["2"]);
     assert_eq!(finished.code, Some(4), "{finished:?}");
     assert!(!trap.exists(), "{finished:?}");
@@ -723,7 +726,7 @@ fn a_hostile_session_ticks_nothing_starts_nothing_and_lands_nothing_of_ours() {
 #[test]
 fn what_a_day_may_cost_holds_all_workers_and_a_resume_that_allows_more_goes_on() {
     let mut world = world("# Plan\n\n- [ ] Item 1\n- [ ] Item 2\n- [ ] Item 3\n");
-    let model = play_real(&mut world, honest);
+    let model = ScriptedAgent::new(honest).with_real_client().at_real_pace().start(&mut world);
     // A session costs a cent and a half: after two of them nothing is left.
     let held = run(&world, &["2", "--no-wait", "--max-cost-per-day", "0.03"]);
     assert_eq!(held.code, Some(6), "{held:?}");
@@ -746,10 +749,13 @@ fn what_a_day_may_cost_holds_all_workers_and_a_resume_that_allows_more_goes_on()
 #[test]
 fn a_run_whose_workers_have_spent_everything_between_them_ends() {
     let mut world = world(TWO);
-    let model = play_real(&mut world, |turn| match turn.step {
+    let model = ScriptedAgent::new(|turn| match turn.step {
         0 => Step::bash("echo part >> part.txt").usage(30_000),
         _ => Step::text("There is more to do.").usage(31_000),
-    });
+    })
+    .with_real_client()
+    .at_real_pace()
+    .start(&mut world);
     let finished = run(&world, &["2", "--no-wait", "--max-cost", "0.04"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     assert!(finished.stdout.contains("has used its share of the budget"), "{finished:?}");
@@ -760,13 +766,15 @@ fn a_run_whose_workers_have_spent_everything_between_them_ends() {
 #[test]
 fn sessions_of_workers_that_are_killed_count_in_the_budget() {
     let mut world = world(TWO);
-    let _model = play(&mut world, |turn| {
+    let _model = ScriptedAgent::new(|turn| {
         let step = match turn.step {
             0 => Step::bash("echo part >> part.txt"),
             _ => Step::bash("sleep 0.5; kill -9 $PPID"),
         };
         step.usage_parts(10_000, 0, 0).output_tokens(0)
-    });
+    })
+    .at_real_pace()
+    .start(&mut world);
     // Eight cents a session; each worker may spend half of the budget.
     let line = ["run", "--objective", "Do the plan.", "--workers", "2", "--no-wait", "--max-cost", "0.30"];
     // With a budget of its own the client does not end the session that passes ours.
@@ -789,7 +797,7 @@ fn sessions_of_workers_that_are_killed_count_in_the_budget() {
 #[test]
 fn workers_share_a_plan_with_the_real_client() {
     let mut world = world(TWO);
-    let model = play_real(&mut world, honest);
+    let model = ScriptedAgent::new(honest).with_real_client().at_real_pace().start(&mut world);
     let finished = run(&world, &["2", "--verify", "true", "--max-cost", "9"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_landed_once(&world, &model, &["1", "2"]);
@@ -882,7 +890,7 @@ impl Night {
 fn killed_by_chance(night: &Night) {
     let begun = std::time::Instant::now();
     let mut world = world(&format!("# Plan\n\n{}", night.plan));
-    let model = start(&mut world, careful);
+    let model = ScriptedAgent::new(careful).start(&mut world);
     let mut chance = Chance(night.seed);
     let verify = "test ! -e done/3.txt || test ! -e done/4.txt || test -e both.txt";
     let mut running = begin(&world, &[night.workers, "--verify", verify]);
@@ -1007,7 +1015,7 @@ fn run_twelve_items(workers: &str, answer: Duration, verify: Duration, promises:
     let mut world = world(&format!("# Plan\n\n{plan}"));
     // One worker works in the user's own tree, on the plan itself.
     let file = if workers == "1" { "fix_plan.md" } else { "plimsoll-item.md" };
-    let model = start_real(&mut world, move |turn| {
+    let model = ScriptedAgent::new(move |turn| {
         let item = turn.item.clone().unwrap_or_default();
         let is_asked_again = turn.saw("are ticked. Check all of the work");
         let is_promised = match promises {
@@ -1024,7 +1032,9 @@ fn run_twelve_items(workers: &str, answer: Duration, verify: Duration, promises:
             _ => Step::text("The item is done."),
         };
         step.usage(30_000).delay(answer)
-    });
+    })
+    .with_real_client()
+    .start(&mut world);
     let seconds = verify.as_secs();
     let verify = format!("case $PWD in */merge) echo x >> ~/verified; sleep {seconds};; esac");
     let finished = run(&world, &[workers, "--verify", &verify]);
@@ -1079,12 +1089,13 @@ fn four_workers_against_one_on_twelve_independent_items() {
 #[test]
 fn the_lock_of_a_git_that_was_killed_costs_no_try() {
     let mut world = world(TWO);
-    let model = start(&mut world, |turn| match (turn.item.as_deref().map(number).as_deref(), turn.step) {
+    let model = ScriptedAgent::new(|turn| match (turn.item.as_deref().map(number).as_deref(), turn.step) {
         (Some("1"), 0) => {
             Step::bash(format!("mkdir -p done && echo 1 > done/1.txt && {LEAVE_LOCKED}")).usage(30_000)
         }
         _ => honest(turn),
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["2"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(events(&journal(&world), "sent_back").is_empty(), "{finished:?}");
@@ -1097,7 +1108,7 @@ fn the_lock_of_a_git_that_was_killed_costs_no_try() {
 #[test]
 fn the_end_of_an_earlier_attempt_says_nothing_of_the_next_one() {
     let mut world = world(TWO);
-    let model = start(&mut world, careful);
+    let model = ScriptedAgent::new(careful).start(&mut world);
     let running = begin(&world, &["2"]);
     world.wait_until(|| world.exists(".claude/plimsoll/journal.jsonl"), "a journal");
     // Both add a line at the same place: one of them is sent back.
@@ -1121,8 +1132,10 @@ fn the_end_of_an_earlier_attempt_says_nothing_of_the_next_one() {
 #[test]
 fn what_the_user_commits_meanwhile_stays_where_it_is_and_under_what_is_merged() {
     let mut world = world(TWO);
-    let model =
-        start(&mut world, |turn| honest(turn).delay(Duration::from_secs(if turn.step == 0 { 2 } else { 0 })));
+    let model = ScriptedAgent::new(|turn| {
+        honest(turn).delay(Duration::from_secs(if turn.step == 0 { 2 } else { 0 }))
+    })
+    .start(&mut world);
     let running = begin(&world, &["2", "--deliver", "merge"]);
     world.wait_until(|| !model.main_requests().is_empty(), "the first works");
     world.write("README.md", "Changed by the user.\n");

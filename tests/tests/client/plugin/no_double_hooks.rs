@@ -4,7 +4,7 @@ use super::harness::{count, folder, past_the_first_level, session, tools, turn_l
 use plimsoll_domain::log_line::RecordKind;
 use plimsoll_testkit::scripted_model::Request;
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{events, honest, journal, play_real};
+use plimsoll_tests::{ScriptedAgent, events, honest, journal};
 use std::time::Duration;
 
 const WORD: &str = "Keep the public API as it is.";
@@ -67,7 +67,7 @@ fn run(world: &World, more: &[&str]) {
 fn a_run_gives_its_hooks_itself_and_the_plugin_gives_way() {
     for options in [&[][..], &["--memory"]] {
         let mut world = plimsoll_tests::world("# Plan\n\n- [ ] Item three\n");
-        let model = play_real(&mut world, honest);
+        let model = ScriptedAgent::new(honest).with_real_client().at_real_pace().start(&mut world);
         run(&world, options);
         let journal = journal(&world);
         let starts = events(&journal, "session_start").len();

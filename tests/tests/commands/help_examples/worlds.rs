@@ -83,7 +83,7 @@ fn work(turn: &Turn<'_>, is_idle: bool) -> Step {
 pub(crate) fn planned() -> (World, ScriptedModel) {
     let mut world = plimsoll_tests::world(&plan_of(1));
     let idle = world.home().join("idle");
-    let model = plimsoll_tests::start(&mut world, move |turn| work(turn, idle.exists()));
+    let model = plimsoll_tests::ScriptedAgent::new(move |turn| work(turn, idle.exists())).start(&mut world);
     add_users_programs(&mut world);
     // A run until 07:00 needs a moment until then.
     let is_close =
@@ -120,7 +120,7 @@ fn early_promise(turn: &Turn<'_>) -> Step {
 /// whose turns are recorded.
 pub(crate) fn worked_in() -> (World, (ScriptedModel, LinearServer)) {
     let mut world = dates::project();
-    let model = plimsoll_tests::start(&mut world, early_promise);
+    let model = plimsoll_tests::ScriptedAgent::new(early_promise).start(&mut world);
     add_users_programs(&mut world);
     earlier_run(&world);
     world.write(

@@ -2,7 +2,7 @@
 
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::Turn;
-use plimsoll_tests::{ITEMS, LIFELIKE, honest, run, start, world};
+use plimsoll_tests::{ITEMS, LIFELIKE, ScriptedAgent, honest, run, world};
 use serde_json::Value;
 
 /// The second item does not get done before the window is nearly full.
@@ -19,7 +19,7 @@ fn tell(turn: &Turn<'_>) -> Step {
 #[test]
 fn a_night_with_the_real_client_is_reported_as_it_was() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, tell);
+    let _model = ScriptedAgent::new(tell).start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let html = crate::report::sample_run::page(&world);

@@ -4,11 +4,11 @@
 use super::planted_traps::{command, git, lay_inside, sprung, stir, world};
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{LIFELIKE, events, honest, journal, run, start};
+use plimsoll_tests::{LIFELIKE, ScriptedAgent, events, honest, journal, run};
 
 /// One session that stands at L2: its work is committed.
 fn one_checkpoint(world: &mut World, options: &[&str]) {
-    let _model = start(world, |turn| {
+    let _model = ScriptedAgent::new(|turn| {
         let step = match turn.step {
             _ if turn.iteration != 1 => honest(turn),
             0 => Step::bash("echo more >> work.txt").usage(720_000),
@@ -18,7 +18,8 @@ fn one_checkpoint(world: &mut World, options: &[&str]) {
             }
         };
         step.delay(LIFELIKE)
-    });
+    })
+    .start(world);
     let finished = run(world, &[&["--max-iterations", "1"], options].concat());
     assert_eq!(finished.code, Some(3), "{finished:?}");
 }

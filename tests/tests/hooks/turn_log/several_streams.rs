@@ -74,7 +74,7 @@ fn subagents_that_run_in_the_background_side_by_side_have_each_their_own_stream(
 #[test]
 fn the_turns_of_a_run_name_their_run_and_iteration() {
     let mut world = plimsoll_tests::world(plimsoll_tests::ITEMS);
-    let _model = plimsoll_tests::start(&mut world, plimsoll_tests::honest);
+    let _model = plimsoll_tests::ScriptedAgent::new(plimsoll_tests::honest).start(&mut world);
     let finished = plimsoll_tests::run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let state = world.json(".claude/ralph-state.json");

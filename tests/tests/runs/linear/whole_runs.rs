@@ -4,7 +4,7 @@ use crate::linear::harness::{CHECKPOINTS, FINISHES, PROMISES, project, run, sync
 use plimsoll_store::outbox;
 use plimsoll_testkit::linear::{KEY, LinearServer};
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_tests::{honest, start};
+use plimsoll_tests::{ScriptedAgent, honest};
 use std::net::TcpListener;
 
 /// An address where nobody listens.
@@ -135,7 +135,7 @@ fn with_the_real_client_the_end_of_the_run_is_told() {
     let server = LinearServer::new();
     let mut world = world(&server);
     world.write("fix_plan.md", "- [ ] Item three\n");
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     let finished = plimsoll_tests::run(&world, &["--json"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let comments = server.comments();
@@ -147,7 +147,7 @@ fn with_the_real_client_the_end_of_the_run_is_told() {
 fn a_run_of_several_workers_is_one_comment_with_a_paragraph_for_each_item() {
     let server = LinearServer::new();
     let mut world = world(&server);
-    let _model = start(&mut world, |turn| {
+    let _model = ScriptedAgent::new(|turn| {
         let item = turn.item.clone().unwrap_or_default();
         match turn.step {
             _ if item == "Item two" => {
@@ -158,7 +158,7 @@ fn a_run_of_several_workers_is_one_comment_with_a_paragraph_for_each_item() {
             ),
             _ => Step::text(format!("{item} is done.\n\n{}", turn.promise)),
         }
-    });
+    }).start(&mut world);
     let words = ["run", "--objective", "Do the plan.", "--name", "Dates", "--workers", "2", "--no-wait"];
     let client = ["--", "--model", "opus", "--allowedTools", "Bash"];
     let all: Vec<&str> = words.into_iter().chain(client).collect();

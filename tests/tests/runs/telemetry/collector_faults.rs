@@ -3,7 +3,7 @@
 use super::{TWO, named, run_by, set_telemetry, spans, wait_for_end, without_exporter};
 use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::collector::{Collector, Manner};
-use plimsoll_tests::{events, honest, journal, resume, run, side_by_side, start, world};
+use plimsoll_tests::{ScriptedAgent, events, honest, journal, resume, run, side_by_side, world};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ fn played(address: Option<&str>) -> Played {
     if let Some(address) = address {
         set_telemetry(&mut world, address);
     }
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     let started = Instant::now();
     let finished = run(&world, &["--verify", "true"]);
     Played { time: started.elapsed(), finished, world }
@@ -97,7 +97,7 @@ fn an_exporter_that_is_stopped_or_has_ended_keeps_nobody_waiting_and_its_end_is_
         let script = format!("#!/bin/sh\necho $$ > '{}'\n{script}\n", pid.display());
         world.write_program(apart.join("plimsoll-otel"), &script);
         set_telemetry(&mut world, &Collector::nowhere());
-        let _model = start(&mut world, honest);
+        let _model = ScriptedAgent::new(honest).start(&mut world);
         let finished = run_by(&world, &apart);
         assert_eq!(finished.code, Some(0), "{script}: {finished:?}");
         let journal = journal(&world);
@@ -118,7 +118,7 @@ fn a_run_that_is_killed_leaves_what_it_did_and_its_next_process_goes_on_below() 
     let collector = Collector::start(Manner::Good);
     let mut world = world(TWO);
     set_telemetry(&mut world, collector.address());
-    let _model = start(&mut world, |turn| honest(turn).delay(Duration::from_millis(400)));
+    let _model = ScriptedAgent::new(|turn| honest(turn).delay(Duration::from_millis(400))).start(&mut world);
     let words = [
         "run",
         "--objective",

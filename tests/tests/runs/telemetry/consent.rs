@@ -3,7 +3,7 @@
 use super::{TWO, set_telemetry, wait_for_end, without_first};
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_tests::collector::{Collector, Manner, attributes};
-use plimsoll_tests::{honest, run, start, world};
+use plimsoll_tests::{ScriptedAgent, honest, run, world};
 use serde_json::json;
 
 #[test]
@@ -30,7 +30,7 @@ fn without_the_clients_telemetry_or_an_endpoint_nobody_is_asked() {
             &json!({"env": {"CLAUDE_CODE_ENABLE_TELEMETRY": "1", "OTEL_EXPORTER_OTLP_ENDPOINT": address}})
                 .to_string(),
         );
-        let _model = start(&mut world, honest);
+        let _model = ScriptedAgent::new(honest).start(&mut world);
         let finished = run(&world, &[]);
         assert_eq!(finished.code, Some(0), "{finished:?}");
         assert!(!finished.stdout.contains("telemetry"), "{finished:?}");
@@ -44,7 +44,7 @@ fn what_cannot_be_followed_is_said_once_and_nothing_is_sent() {
     let mut world = world("# Plan\n\n- [ ] Item three\n");
     set_telemetry(&mut world, collector.address());
     world.set_env("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let said = "telemetry: OTEL_EXPORTER_OTLP_PROTOCOL is grpc, which Plimsoll does not speak";
@@ -68,11 +68,12 @@ fn a_journal_that_a_session_has_forged_shows_wrong_text_and_nothing_else() {
          printf '\\377\\376{{' >> $J; head -c 300000 /dev/zero | tr '\\0' y >> $J; say ''\n\
          echo forged"
     );
-    let _model = start(&mut world, move |turn| match (turn.item.as_deref(), turn.step) {
+    let _model = ScriptedAgent::new(move |turn| match (turn.item.as_deref(), turn.step) {
         (Some("Item one"), 0) => Step::bash(forge.clone()),
         (Some("Item one"), _) => honest(&without_first(turn)),
         _ => honest(turn),
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let spans = wait_for_end(&world, &collector);

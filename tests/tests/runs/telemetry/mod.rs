@@ -13,7 +13,7 @@ use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::Turn;
 use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::collector::{Collector, Manner, attributes, hex, plain};
-use plimsoll_tests::{honest, journal, run, start, world};
+use plimsoll_tests::{ScriptedAgent, honest, journal, run, world};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -118,13 +118,14 @@ fn a_run_is_one_tree_of_spans_with_the_sessions_below_its_iterations() {
     set_telemetry(&mut world, collector.address());
     world.set_env("OTEL_RESOURCE_ATTRIBUTES", "team=night,service.namespace=x%2Cy");
     world.set_env("OTEL_EXPORTER_OTLP_HEADERS", "x-key=sesame%20open");
-    let _model = start(&mut world, |turn| match turn.step {
+    let _model = ScriptedAgent::new(|turn| match turn.step {
         0 => {
             let parent = turn.item.clone().unwrap_or_default().replace(' ', "-");
             Step::bash(format!("echo \"$TRACEPARENT\" > '{parent}.txt'; echo noted"))
         }
         _ => honest(&without_first(turn)),
-    });
+    })
+    .start(&mut world);
     let finished = run(&world, &["--verify", "true"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let spans = wait_for_end(&world, &collector);
@@ -175,7 +176,7 @@ fn the_journal_arrives_as_logs_once_and_in_the_runs_trace() {
     let mut world = world(TWO);
     set_telemetry(&mut world, collector.address());
     // Long enough to be looked at: there is a reading.
-    let _model = start(&mut world, |turn| honest(turn).delay(Duration::from_millis(700)));
+    let _model = ScriptedAgent::new(|turn| honest(turn).delay(Duration::from_millis(700))).start(&mut world);
     let finished = run(&world, &["--verify", "true"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     wait_for_end(&world, &collector);
@@ -206,7 +207,7 @@ fn spans_hang_below_the_users_own_and_are_not_made_where_theirs_is_not_recorded(
         let mut world = world("# Plan\n\n- [ ] Item three\n");
         set_telemetry(&mut world, collector.address());
         world.set_env("TRACEPARENT", format!("00-{id}-{parent}-{flags}"));
-        let _model = start(&mut world, honest);
+        let _model = ScriptedAgent::new(honest).start(&mut world);
         assert_eq!(run(&world, &[]).code, Some(0));
         let is_told = || collector.seen().logs.iter().any(|(_, log)| log.event_name == "plimsoll.run_ended");
         world.wait_until(is_told, "the last log");

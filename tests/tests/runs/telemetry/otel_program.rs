@@ -4,7 +4,7 @@ use super::{run_by, set_telemetry, without_exporter};
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::collector::{Collector, Manner};
-use plimsoll_tests::{events, honest, journal, run, start, world};
+use plimsoll_tests::{ScriptedAgent, events, honest, journal, run, world};
 
 #[test]
 fn it_says_what_it_is_and_refuses_what_it_does_not_know() {
@@ -41,7 +41,7 @@ fn one_in_the_project_or_at_a_relative_entry_of_the_path_is_not_started_and_noth
         world.write_program(place, &trap);
     }
     let apart = without_exporter(&world);
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     let client = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
     let own = world.path("bin").display().to_string();
     let tests = bin_dir().display().to_string();
@@ -68,7 +68,7 @@ fn a_certificate_that_is_none_is_named_and_costs_the_run_nothing() {
             world.write(&path, text);
         }
         world.set_env("OTEL_EXPORTER_OTLP_CERTIFICATE", path.display().to_string());
-        let _model = start(&mut world, honest);
+        let _model = ScriptedAgent::new(honest).start(&mut world);
         assert_eq!(run(&world, &[]).code, Some(0));
         let is_told = || !events(&journal(&world), "telemetry_lost").is_empty();
         world.wait_until(is_told, "what was lost");
@@ -87,7 +87,7 @@ fn one_signal_alone_goes_where_it_is_sent() {
     set_telemetry(&mut world, "http://127.0.0.1:9");
     world.set_env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", format!("{}/own/v1/traces", traces.address()));
     world.set_env("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", format!("{}/v1/logs", logs.address()));
-    let _model = start(&mut world, honest);
+    let _model = ScriptedAgent::new(honest).start(&mut world);
     assert_eq!(run(&world, &[]).code, Some(0));
     let is_told = || logs.seen().logs.iter().any(|(_, log)| log.event_name == "plimsoll.run_ended");
     world.wait_until(is_told, "the last log");

@@ -5,13 +5,13 @@ use plimsoll_policy::telemetry::trace::{self, Trace};
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::collector::{Collector, Manner};
-use plimsoll_tests::{start, world};
+use plimsoll_tests::{ScriptedAgent, world};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Each session notes what it finds in its environment, and commits its item.
 fn run_two(world: &mut World) -> Vec<(String, String)> {
-    let _model = start(world, |turn| {
+    let _model = ScriptedAgent::new(|turn| {
         let item = turn.item.clone().unwrap_or_default();
         match turn.step {
             0 => Step::bash(format!(
@@ -21,7 +21,8 @@ fn run_two(world: &mut World) -> Vec<(String, String)> {
             )),
             _ => Step::text(format!("{item} is done.\n\n{}", turn.promise)),
         }
-    });
+    })
+    .start(world);
     let words = ["run", "--objective", "Do the plan.", "--name", "Dates", "--workers", "2"];
     let client = ["--", "--model", "opus", "--allowedTools", "Bash"];
     let all: Vec<&str> = words.into_iter().chain(client).collect();
