@@ -88,6 +88,9 @@ done
 PATH=$(scripts/nextest.sh):$PATH
 export PATH
 
+# A snapshot that differs fails its test, and nothing is written beside it.
+export INSTA_UPDATE=no
+
 # Downloads run while the compiler works.
 fetched=$(mktemp -d)
 trap 'rm -rf "$fetched"' EXIT

@@ -84,3 +84,22 @@ fn a_program_test_has_no_client_on_its_path_until_it_uses_a_model() {
     world.use_model(&ScriptedModel::steps(Vec::new()));
     assert_ne!(before, path(&world));
 }
+
+#[test]
+fn stable_text_replaces_what_differs_between_two_worlds_and_nothing_else() {
+    let world = World::new().without_plimsoll();
+    let text = format!(
+        "{project}/src/a.rs in {home}\nrun 0193a0b2-7c1e-7000-8000-0123456789ab at 2026-11-28T10:32:04Z, 10:32 on 2026-11-28\n\
+         .claude/handoffs/2026-11-28-0947.md, commit 6cb1f3211cdd after 6a17a40\n1 min 2.5 s, 30 min, 87%, $0.66, 1234567 tokens\n\
+         facade, 3 items, process 4711",
+        project = world.project().display(),
+        home = world.home().display(),
+    );
+    insta::assert_snapshot!(world.stable_text(&text), @r"
+    [PROJECT]/src/a.rs in [HOME]
+    run [ID] at [DATE-TIME], [TIME] on [DATE]
+    .claude/handoffs/[DATE-TIME].md, commit [COMMIT] after [COMMIT]
+    [DURATION], 30 min, 87%, $0.66, 1234567 tokens
+    facade, 3 items, process [PID]
+    ");
+}

@@ -3,6 +3,7 @@
 mod clients;
 mod launch;
 mod leftovers;
+mod stable_text;
 
 pub use launch::{Finished, Launch, Running};
 

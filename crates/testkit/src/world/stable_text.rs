@@ -1,0 +1,51 @@
+//! Text without what differs from one world to the next, so that a test can compare a whole screen.
+
+use super::World;
+use crate::places::{bin_dir, workspace_root};
+use regex_lite::Regex;
+use std::sync::LazyLock;
+
+/// Replaced in this order: what a later pattern finds, an earlier one has not taken apart.
+static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+    [
+        (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "[ID]"),
+        (r"\d{4}-\d{2}-\d{2}-\d{4}(-\d+)?\.md", "[DATE-TIME].md"),
+        (r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})", "[DATE-TIME]"),
+        (r"\d{4}-\d{2}-\d{2}", "[DATE]"),
+        (r"\b\d{2}:\d{2}(:\d{2})?\b", "[TIME]"),
+        (r"\b[0-9a-f]{40}\b", "[COMMIT]"),
+        // Only what is measured in seconds: a longer one is a setting or an estimate, which the test must see.
+        (r"\b(\d+ min )?\d+(\.\d+)? m?s\b", "[DURATION]"),
+        (r"\bprocess \d+\b", "process [PID]"),
+        (r"\bpid \d+\b", "pid [PID]"),
+    ]
+    .map(|(pattern, replacement)| (Regex::new(pattern).expect("a pattern"), replacement))
+    .into()
+});
+/// A commit by the first digits of its id: at least one letter and one digit, so that no word and no number is taken for one.
+static SHORT_COMMIT: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\b[0-9a-f]{7,12}\b").expect("a pattern"));
+
+impl World {
+    /// The text with names in brackets in place of paths, ids, times and durations.
+    pub fn stable_text(&self, text: &str) -> String {
+        let mut stable = text.to_owned();
+        let programs = self.with_plimsoll.then(|| (bin_dir(), "[BIN]"));
+        let places = [(self.project(), "[PROJECT]"), (self.home(), "[HOME]"), (self.root.clone(), "[WORLD]")];
+        for (path, name) in places.into_iter().chain(programs).chain([(workspace_root(), "[REPOSITORY]")]) {
+            let path = path.to_str().expect("a plain path");
+            // Claude Code names a project's folder after its path.
+            stable = stable.replace(path, name).replace(&path.replace(['/', '.'], "-"), name);
+        }
+        for (pattern, replacement) in PATTERNS.iter() {
+            stable = pattern.replace_all(&stable, *replacement).into_owned();
+        }
+        let replace = |found: &regex_lite::Captures<'_>| {
+            let found = &found[0];
+            let is_commit = found.contains(|letter: char| letter.is_ascii_digit())
+                && found.contains(|letter: char| letter.is_ascii_alphabetic());
+            if is_commit { "[COMMIT]".to_owned() } else { found.to_owned() }
+        };
+        SHORT_COMMIT.replace_all(&stable, replace).into_owned()
+    }
+}
