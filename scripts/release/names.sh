@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks that the names of a release are ours: the packages on npm, the crate on crates.io, and the Homebrew tap beside
 # `repository` of Cargo.toml. It exits with 1 unless each of them exists and has no owner but those in .github/owners.json, because
-# the pages of a release tell people to install what has these names. CONTRIBUTING.md ("Releases") says how to reserve them.
+# the pages of a release tell people to install what has these names. scripts/release/README.md says how to reserve them.
 #
 # Usage: scripts/release/names.sh [npm | cargo | tap] …    [default: all three]
 set -euo pipefail
@@ -27,7 +27,7 @@ compare_owners() { # registry, name, its owners as a JSON list
   else echo "$1: $2 is ours"
   fi
 }
-refuse_free() { refuse "$1: $2 is not reserved: anybody may take it (CONTRIBUTING.md, \"Releases\")"; }
+refuse_free() { refuse "$1: $2 is not reserved: anybody may take it (scripts/release/README.md)"; }
 
 check_npm() {
   local name answer
@@ -62,7 +62,7 @@ check_cargo() {
 check_tap() {
   local tap=${repository%/*}/homebrew-plimsoll
   if GIT_TERMINAL_PROMPT=0 git ls-remote --quiet "$tap" HEAD >/dev/null 2>&1; then echo "Homebrew: $tap is there"
-  else refuse "Homebrew: there is no tap $tap, or it cannot be read (CONTRIBUTING.md, \"Releases\")"
+  else refuse "Homebrew: there is no tap $tap, or it cannot be read (scripts/release/README.md)"
   fi
 }
 
