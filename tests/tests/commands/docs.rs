@@ -12,7 +12,7 @@ use plimsoll_domain::prompt::BEGIN;
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::dates::{agent, project};
-use plimsoll_tests::{assert_said_once, start_real};
+use plimsoll_tests::{ScriptedAgent, assert_said_once};
 use std::time::{Duration, Instant};
 
 pub(crate) struct Block {
@@ -57,7 +57,9 @@ fn bash(world: &World, lines: &str) -> Finished {
 
 fn tell(pages: &[&str]) -> World {
     let mut world = project();
-    let model = start_real(&mut world, |turn| agent(turn).delay(Duration::from_millis(30)));
+    let model = ScriptedAgent::new(|turn| agent(turn).delay(Duration::from_millis(30)))
+        .with_real_client()
+        .start(&mut world);
     for block in pages.iter().flat_map(|page| blocks(page)) {
         let place = &block.place;
         match block.how.split_once(' ').unwrap_or((&block.how, "")) {
@@ -122,7 +124,8 @@ fn what_is_shown_is_compared_and_not_waved_through() {
 }
 
 /// Pages with blocks that are no part of the guide.
-const OTHER_PAGES: [&str; 3] = ["ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"];
+const OTHER_PAGES: [&str; 5] =
+    ["ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "scripts/release/README.md", "tests/README.md"];
 
 /// Words that begin a line that somebody may copy into a shell.
 const COMMANDS: [&str; 12] =
