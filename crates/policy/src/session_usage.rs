@@ -51,6 +51,11 @@ impl SessionUsage {
         }
     }
 
+    /// Returns the cost in the client's own account, if it gave one.
+    pub fn reported_usd(&self) -> Option<f64> {
+        self.reported.as_ref().and_then(|account| account.cost_usd)
+    }
+
     /// Returns true if the response is known.
     pub fn has_response(&self, id: &str) -> bool {
         self.responses.contains_key(id)
@@ -78,7 +83,7 @@ impl SessionUsage {
     /// Computes the cost: what the client reported, and for tokens that are missing in its account the list price. The account
     /// misses the response that was interrupted by SIGTERM, and everything after the last result of a killed session.
     pub fn cost(&self) -> Cost {
-        let reported = self.reported.as_ref().and_then(|account| account.cost_usd).unwrap_or(0.0);
+        let reported = self.reported_usd().unwrap_or(0.0);
         let mut cost = Cost { usd: reported, basis: CostBasis::Reported };
         for (tariff, tokens) in self.missing_in_account() {
             let basis = if tariff.is_known() { CostBasis::Estimated } else { CostBasis::AtMost };

@@ -172,8 +172,10 @@ impl StreamReader {
         let at = self.stream.as_ref().and_then(Growing::grew_at);
         let of_result = SessionResult::of_result(self.result.as_ref(), exit, at);
         let of_event = self.rejected_until.and_then(clock::at).map(clock::stamp);
-        // A session that went on after its result has used more than that says.
-        let cost = of_result.cost.filter(|_| self.quiet_since.is_some());
+        // A session that went on after its result has used more than that says. The client's account only grows, and a session
+        // can write into this file: a last result that costs less than one before it does not count.
+        let highest = self.usage.reported_usd().unwrap_or(0.0);
+        let cost = of_result.cost.filter(|cost| self.quiet_since.is_some() && cost.usd >= highest);
         let is_counted = cost.is_some() && of_result.tokens > 0;
         let tokens = if is_counted { of_result.tokens } else { self.usage.tokens() };
         SessionResult {
@@ -362,5 +364,9 @@ mod tests {
         let went_on = [response("m1"), RESULT.to_owned(), response("m2")];
         assert_eq!(ended(&went_on), (None, 200, Some(0.5 + 100.0 * 4.0 / 1e6)));
         assert_eq!(ended(&[response("m1")]), (None, 100, Some(100.0 * 4.0 / 1e6)));
+        // What a session appends to its own output does not make it cheaper.
+        let forged = r#"{"type":"result","total_cost_usd":0,"modelUsage":{}}"#.to_owned();
+        let cheaper = [response("m1"), RESULT.to_owned(), forged];
+        assert_eq!(ended(&cheaper), (None, 100, Some(0.5)));
     }
 }
