@@ -1,5 +1,5 @@
-//! Notes for Linear on their way out. Nothing here opens a connection: `plimsoll-linear` does, the one program that links a
-//! network client. It is optional; what it is started for, and what became of it, is told here.
+//! Notes for Linear on their way out. Nothing here opens a connection: `plimsoll-linear` does, one of the optional programs that link
+//! a network client. This module says what it is started for, and what became of it.
 
 pub mod command;
 pub mod delivery;

@@ -1,4 +1,4 @@
-//! RULE: `plimsoll-linear`, the only program that opens connections to other computers. `plimsoll linear` becomes it, and
+//! RULE: `plimsoll-linear`, one of the optional programs that open connections to other computers. `plimsoll linear` becomes it, and
 //! `plimsoll run` starts it to deliver a run's notes. It may be missing: then notes stay in the outbox.
 //!
 //! It reads the notes that hooks and runs left in the outbox (`plimsoll_store::outbox`), asks `plimsoll_policy::linear` what the

@@ -1,4 +1,5 @@
-//! Is there something to resume?
+//! Decides whether the next session resumes a checkpoint. It takes the checkpoint of its own item; those of other items wait in the
+//! state's `half_done`. [`plimsoll_domain::resume`] words what the session is told.
 
 use crate::item_in_hand::{first_in_hand, item_in_hand};
 use plimsoll_domain::state::checkpoint::NOT_BEGUN;

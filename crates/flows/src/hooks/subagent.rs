@@ -1,5 +1,8 @@
 //! Frames and the subagents that work in them: which agent may write, how a pushed frame's subagent is started with its
 //! brief, and what its parent receives.
+//!
+//! `push_frame` leaves a waiting frame. The Agent call that names it gets the frame's brief as its prompt, and PostToolUse replaces the
+//! call's answer by the frame's report. A frame whose call, session or client has ended is abandoned.
 
 use super::Started;
 use crate::hook_invocation::HookInvocation;
