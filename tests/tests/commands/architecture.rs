@@ -1,6 +1,8 @@
 //! The walls of ARCHITECTURE.md: what the hook programs link is a short committed list, imports go one way, and
 //! nothing ends a program by surprise.
 
+use crate::architecture_pages::MODULE_PAGES;
+use crate::docs::OTHER_PAGES;
 use plimsoll_testkit::world::World;
 use plimsoll_testkit::{fixtures, workspace_root};
 use std::collections::{BTreeMap, BTreeSet};
@@ -664,7 +666,7 @@ fn the_modules_that_the_documents_name_are_there() {
         text.contains("::") && text.chars().all(is_plain)
     };
     let mut seen = 0;
-    for document in ["ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md"] {
+    for document in OTHER_PAGES.into_iter().chain(MODULE_PAGES) {
         let text = std::fs::read_to_string(workspace_root().join(document)).unwrap();
         for path in text.split('`').filter(is_path) {
             let (folder, names) = path.split_once("::").unwrap();
@@ -693,7 +695,7 @@ fn the_files_that_the_documents_name_are_there() {
         [".github/", "crates/", "docs/", "fuzz/", "hooks-config/", "research/", "scripts/", "tests/"];
     let is_named = |letter: char| letter.is_ascii_alphanumeric() || "-_./".contains(letter);
     let mut seen = BTreeSet::new();
-    for document in ["ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md"] {
+    for document in OTHER_PAGES.into_iter().chain(MODULE_PAGES) {
         let text = std::fs::read_to_string(workspace_root().join(document)).unwrap();
         let words = text.split('`').filter_map(|quoted| quoted.split(' ').next());
         for path in words.filter(|word| TOPS.iter().any(|top| word.starts_with(top))) {

@@ -8,6 +8,7 @@
 //! - `json FILE`: goes into that file of the project, or of the home (`~/`); settings of ours must be taken without a word;
 //! - `text`: for the eye alone; no command may hide there.
 
+use crate::architecture_pages::MODULE_PAGES;
 use plimsoll_domain::prompt::BEGIN;
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::{Finished, World};
@@ -123,8 +124,8 @@ fn what_is_shown_is_compared_and_not_waved_through() {
     assert!(!is_like("a … c", "a b") && !is_like("a", "a b") && !is_like("a … c … c", "a b c"));
 }
 
-/// Pages with blocks that are no part of the guide.
-const OTHER_PAGES: [&str; 5] =
+/// Pages about the code, which are no part of the guide.
+pub(crate) const OTHER_PAGES: [&str; 5] =
     ["ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "scripts/release/README.md", "tests/README.md"];
 
 /// Words that begin a line that somebody may copy into a shell.
@@ -142,7 +143,7 @@ fn text_of(path: &std::path::Path) -> String {
 
 #[test]
 fn each_block_is_run_or_says_why_not() {
-    for name in PAGES.iter().chain(&OTHER_PAGES) {
+    for name in PAGES.iter().chain(&OTHER_PAGES).chain(&MODULE_PAGES) {
         let is_told = PAGES.contains(name);
         for block in blocks(name) {
             let place = &block.place;
@@ -241,7 +242,7 @@ fn every_page_of_the_guide_is_told_here_and_named_in_the_readme() {
 /// `[words](page.md#part)`: the page is there, and a heading of it makes that part.
 #[test]
 fn every_link_leads_somewhere() {
-    for name in PAGES {
+    for name in PAGES.iter().chain(&OTHER_PAGES).chain(&MODULE_PAGES) {
         let text = page(name);
         for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             if target.starts_with("http") {

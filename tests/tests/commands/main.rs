@@ -1,6 +1,7 @@
 //! The command and its pages, the installers, the walls and the costs.
 
 mod architecture;
+mod architecture_pages;
 mod cost;
 mod cost_in_large_projects;
 mod cost_limits;
