@@ -1,7 +1,7 @@
 //! The run's record and ledger: among the user's state, where no sandboxed command of an agent writes and no clone brings a
 //! file. The record says whose run it is, where and by which command it began, and never changes. The ledger is the
-//! state as `plimsoll run`, `gate`, `start` and `stop` last left it; what it says goes before what the project's file says
-//! (`crate::authority`).
+//! state as `plimsoll run`, `gate`, `start`, `stop`, `prompt --checkpoint` and `fleet join` last left it; it takes precedence over
+//! the project's file (`crate::authority`).
 
 use crate::{Durability, Project, StoreError, disk, environment, sessions, unreadable};
 use plimsoll_domain::cost::Cost;

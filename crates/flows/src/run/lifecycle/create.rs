@@ -149,8 +149,8 @@ fn write_first_files(
 
 /// What follows once the state is written.
 fn begin(project: &Project, state: &RunState) -> Result<(), StartError> {
-    // Two of our locks are never held at once. After a kill before this the first plan begins the root again where the
-    // objective is another (`memory::open_for`).
+    // The state's lock is released by now: short locks do not nest. After a kill before this, planning begins the root frame
+    // again if the objective differs (`memory::open_for`).
     memory::begin_run(project, state)?;
     let begun = RunBegun {
         task_name: Some(state.options.task_name.clone()),
