@@ -103,3 +103,16 @@ fn stable_text_replaces_what_differs_between_two_worlds_and_nothing_else() {
     facade, 3 items, process [PID]
     ");
 }
+
+#[test]
+fn stable_text_replaces_ids_of_digits_alone_if_the_world_has_them() {
+    let world = World::new().without_plimsoll();
+    world.write(".claude/ralph-state.json", "{\"nonce\": \"12345678\"}");
+    let mut commits = (0..).map(|number: u32| {
+        world.git(&["commit", "--allow-empty", "-qm", &number.to_string()]);
+        world.git(&["rev-parse", "--short=7", "HEAD"])
+    });
+    let commit = commits.find(|commit| commit.bytes().all(|letter| letter.is_ascii_digit()));
+    let text = format!("{} 12345678 7654321", commit.expect("one of about 27"));
+    assert_eq!(world.stable_text(&text), "[COMMIT] [COMMIT] 7654321");
+}

@@ -3,6 +3,7 @@
 use super::World;
 use crate::places::{bin_dir, workspace_root};
 use regex_lite::Regex;
+use std::process::Command;
 use std::sync::LazyLock;
 
 /// Replaced in this order: what a later pattern finds, an earlier one has not taken apart.
@@ -22,7 +23,7 @@ static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     .map(|(pattern, replacement)| (Regex::new(pattern).expect("a pattern"), replacement))
     .into()
 });
-/// A commit by the first digits of its id: at least one letter and one digit, so that no word and no number is taken for one.
+/// A commit by the first digits of its id. A word or a number is one only if the world has such an id.
 static SHORT_COMMIT: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\b[0-9a-f]{7,12}\b").expect("a pattern"));
 
@@ -42,10 +43,19 @@ impl World {
         }
         let replace = |found: &regex_lite::Captures<'_>| {
             let found = &found[0];
-            let is_commit = found.contains(|letter: char| letter.is_ascii_digit())
+            let is_mixed = found.contains(|letter: char| letter.is_ascii_digit())
                 && found.contains(|letter: char| letter.is_ascii_alphabetic());
-            if is_commit { "[COMMIT]".to_owned() } else { found.to_owned() }
+            if is_mixed || self.has_id(found) { "[COMMIT]".to_owned() } else { found.to_owned() }
         };
         SHORT_COMMIT.replace_all(&stable, replace).into_owned()
+    }
+    /// Returns true if a commit of the project, its run or its run's nonce begins with these digits.
+    fn has_id(&self, digits: &str) -> bool {
+        let state = std::fs::read_to_string(self.path(".claude/ralph-state.json")).unwrap_or_default();
+        // Not the world's own git: a test may have planted a program in its place.
+        let commits = Command::new("git").arg("-C").arg(self.project()).args(["rev-list", "--all"]).output();
+        let commits = commits.map(|output| output.stdout).unwrap_or_default();
+        let mut commits = std::str::from_utf8(&commits).unwrap_or_default().lines();
+        state.contains(&format!("\"{digits}")) || commits.any(|commit| commit.starts_with(digits))
     }
 }
