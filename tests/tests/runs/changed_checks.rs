@@ -18,6 +18,12 @@ fn world_with_check() -> World {
     world
 }
 
+/// Returns the lines that contain these words.
+fn lines_with(text: &str, words: &str) -> String {
+    let lines = text.lines().filter(|line| line.contains(words));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
 /// Overwrites the check, ticks, and promises.
 fn weakens(turn: &Turn<'_>) -> Step {
     match turn.step {
@@ -29,13 +35,19 @@ fn weakens(turn: &Turn<'_>) -> Step {
 #[test]
 fn the_end_and_the_status_name_checks_that_the_run_changed() {
     let mut world = world_with_check();
+    let base = world.git(&["rev-parse", "HEAD"]);
+    let without_base = |text: &str| text.replace(&base[..7], "[BASE]");
     let _model = ScriptedAgent::new(weakens).start(&mut world);
     let finished = run(&world, &["--verify", "sh check.sh"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
+    insta::assert_snapshot!(without_base(&finished.stderr), @"
+    plimsoll: 1 file that checks the work changed in this run: check.sh (+1 -1)
+    plimsoll: to see it: git diff [BASE] -- check.sh
+    plimsoll: to see what happened: plimsoll report --open, or plimsoll log
+    ");
     let words = "1 file that checks the work changed in this run: check.sh (+1 -1)";
-    assert!(finished.stderr.contains(words), "{finished:?}");
     let status = world.plimsoll(&["status"]).run().expect_success().stdout;
-    assert!(status.contains(words), "{status}");
+    insta::assert_snapshot!(lines_with(&status, "check"), @"Checks       1 file that checks the work changed in this run: check.sh (+1 -1)");
     let status = world.plimsoll(&["status", "--json"]).run().json();
     let changed = json!([{"path": "check.sh", "added": 1, "removed": 1, "is_deleted": false}]);
     assert_eq!(status["changed_checks"], changed, "{status}");
@@ -74,7 +86,7 @@ fn a_change_that_is_not_committed_is_named_and_that_of_workers_too() {
     let _model = ScriptedAgent::new(weakens).start(&mut world);
     let finished = run(&world, &["--verify", "sh check.sh", "--commit", "off"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert!(finished.stderr.contains("changed in this run: check.sh (+1 -1)"), "{finished:?}");
+    insta::assert_snapshot!(lines_with(&finished.stderr, "changed in this run"), @"plimsoll: 1 file that checks the work changed in this run: check.sh (+1 -1)");
 
     let mut world = world_with_check();
     let _model = ScriptedAgent::new(|turn| match turn.step {
@@ -84,7 +96,7 @@ fn a_change_that_is_not_committed_is_named_and_that_of_workers_too() {
     .start(&mut world);
     let finished = crate::workers::run(&world, &["2", "--verify", "! test -f check.sh || sh check.sh"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert!(finished.stderr.contains("changed in this run: check.sh (deleted, 1 line)"), "{finished:?}");
+    insta::assert_snapshot!(lines_with(&finished.stderr, "changed in this run"), @"plimsoll: 1 file that checks the work changed in this run: check.sh (deleted, 1 line)");
     let status = world.plimsoll(&["status"]).run().expect_success().stdout;
-    assert!(status.contains("check.sh (deleted, 1 line)"), "{status}");
+    insta::assert_snapshot!(lines_with(&status, "changed in this run"), @"Checks       1 file that checks the work changed in this run: check.sh (deleted, 1 line)");
 }

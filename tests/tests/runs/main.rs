@@ -31,6 +31,7 @@ mod project_discovery;
 mod project_settings;
 mod promise_near_misses;
 mod prompt_escapes;
+mod prompt_section;
 mod protected_files;
 mod ralph_command;
 mod read_only_sessions;

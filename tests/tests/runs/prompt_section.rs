@@ -1,0 +1,30 @@
+//! Sections of a prompt, for tests that compare one of them whole.
+
+use plimsoll_testkit::world::World;
+
+/// Returns the section below this heading, without the nonce and the other values that differ from world to world.
+pub fn section_of(world: &World, prompt: &str, heading: &str) -> String {
+    let below = prompt.split_once(&format!("\n{heading}\n"));
+    let (_, below) = below.unwrap_or_else(|| panic!("no {heading} in\n{prompt}"));
+    let mut section = below.split("\n## ").next().unwrap_or_default().to_owned();
+    // A quotation stands between two lines with a random word.
+    let quotations = section.lines().filter_map(|line| line.strip_prefix('[')?.split_once(" begins: "));
+    let words: Vec<String> = quotations.map(|(word, _)| word.to_owned()).collect();
+    for word in words {
+        section = section.replace(&word, "WORD");
+    }
+    world.stable_text(&without_nonce(world, &section))
+}
+
+/// Returns the lines of the prompt above its first heading.
+pub fn opening_of(world: &World, prompt: &str) -> String {
+    let (_, opening) = prompt.split_once("\nYou are session ").expect("the first line of a prompt");
+    let (opening, _) = opening.split_once("\n## ").expect("a heading");
+    world.stable_text(&format!("You are session {opening}"))
+}
+
+/// Returns the text with `[NONCE]` in place of the nonce of the world's run.
+pub fn without_nonce(world: &World, text: &str) -> String {
+    let state = world.json(".claude/ralph-state.json");
+    text.replace(state["nonce"].as_str().expect("a nonce"), "[NONCE]")
+}
