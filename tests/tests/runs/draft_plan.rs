@@ -87,17 +87,32 @@ fn a_draft_comes_from_a_session_that_can_only_read_and_is_checked_like_every_pla
     let plan = "- [ ] Convert README.md — done when: `! grep 2026 README.md` (trivial)\n\
                 - [ ] Check it (simple, after: 1, verify touch owned)\n- [ ] Wait [medium]\n";
     assert_eq!(world.read("fix_plan.md"), plan);
-    assert!(
-        finished.stdout.contains(plan) && finished.stdout.contains("\n1  Convert README.md"),
-        "{finished:?}"
-    );
-    assert!(finished.stdout.contains("item 3 says `[medium]`, which is not understood"), "{finished:?}");
-    assert!(finished.stdout.contains("fix_plan.md: 3 items added"), "{finished:?}");
-    for words in
-        ["the draft cost $", "1 line of the answer left out", "`verify:` or `model:` taken out of 1 item"]
-    {
-        assert!(finished.stderr.contains(words), "{words}: {finished:?}");
-    }
+    insta::assert_snapshot!(finished.stdout, @"
+    - [ ] Convert README.md — done when: `! grep 2026 README.md` (trivial)
+    - [ ] Check it (simple, after: 1, verify touch owned)
+    - [ ] Wait [medium]
+
+    Plan
+
+    3 items open in fix_plan.md, 0 done. A session has room for about 820k tokens before L2 (window 1M, assumed: no session has been recorded here yet).
+
+    #  Item                                                          Size     Share of a window  Sessions  By
+    ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    1  Convert README.md — done when: `! grep 2026 README.md` (tri…  trivial  10%                1         its stated size
+    2  Check it (simple, after: 1, verify touch owned)               simple   20%                1         its stated size
+    3  Wait [medium]                                                 -        40%                1         no item has been measured yet: counted as medium
+
+    One item a session: 3 sessions. With `--pack`, in your order: 1 session (1–3).
+
+    - In fix_plan.md, item 3 says `[medium]`, which is not understood: write a size as `(medium)`, what it waits for as `(after: 2)`, both as `(medium, after: 2)`.
+    fix_plan.md: 3 items added
+    ");
+    insta::assert_snapshot!(world.stable_text(&finished.stderr), @"
+    plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
+    plimsoll: the draft cost $0.00
+    plimsoll: 1 line of the answer left out: no items
+    plimsoll: `verify:` or `model:` taken out of 1 item: only you may set them
+    ");
     assert_eq!(world.plimsoll(&["plan"]).run().code, Some(0));
 }
 
@@ -136,36 +151,54 @@ fn what_cannot_become_a_plan_is_refused_before_anything_is_paid() {
     std::fs::write(world.path("binary.md"), b"\x7fELF\0\xff").expect("the project is writable");
     let client = client(&world);
     let named = ["--yes", "--client", client.as_str()];
-    for (spec, more, words) in [
-        ("none.md", &[][..], "there is no specification none.md"),
-        ("empty.md", &[], "the specification is empty"),
-        ("-", &[], "the specification is empty"),
-        ("huge.md", &[], "larger than 256 KiB"),
-        ("binary.md", &[], "not UTF-8 text"),
-        ("SPEC.md", &["--", "--tools", "Bash"], "`--tools` cannot be passed on"),
-        ("SPEC.md", &["--", "--mcp-config=x"], "`--mcp-config` cannot be passed on"),
-        ("SPEC.md", &["--", "--resume", "x"], "`--resume` cannot be passed on"),
-        ("SPEC.md", &["--", "--permission-mode", "bypassPermissions"], "can only read inside the project"),
-        ("SPEC.md", &["--", "--dangerously-skip-permissions"], "`--dangerously-skip-permissions` cannot"),
-        ("SPEC.md", &["--", "--model", "opus", "--add-dir", "/"], "`--add-dir` cannot"),
-        ("SPEC.md", &["--", "--settings", "{}"], "`--settings` cannot"),
-        ("SPEC.md", &["--", "words"], "`words` cannot"),
-    ] {
-        let finished = draft(&world, spec, &[&named[..], more].concat());
+    let refuse = |spec: &str, more: &[&str]| {
+        let finished = draft(&world, spec, more);
         assert_eq!(finished.code, Some(1), "{finished:?}");
-        assert!(finished.stderr.contains(words), "{words}: {finished:?}");
-    }
-    let asks = draft(&world, "SPEC.md", &["--client", &client]);
-    assert!(asks.code == Some(1) && asks.stderr.contains("there is no terminal"), "{asks:?}");
+        world.stable_text(&finished.stderr)
+    };
+    let specs = ["none.md", "empty.md", "-", "huge.md", "binary.md"].map(|spec| refuse(spec, &named));
+    insta::assert_snapshot!(specs.concat(), @"
+    plimsoll: there is no specification none.md: name a file, or - for standard input
+    plimsoll: the specification is empty: describe what is to be built
+    plimsoll: the specification is empty: describe what is to be built
+    plimsoll: the specification is larger than 256 KiB: give the part that this plan is about
+    plimsoll: the specification is not UTF-8 text
+    ");
+    let arguments = [
+        &["--tools", "Bash"][..],
+        &["--mcp-config=x"],
+        &["--resume", "x"],
+        &["--permission-mode", "bypassPermissions"],
+        &["--dangerously-skip-permissions"],
+        &["--model", "opus", "--add-dir", "/"],
+        &["--settings", "{}"],
+        &["words"],
+    ];
+    let arguments = arguments.map(|passed| refuse("SPEC.md", &[&named[..], &["--"], passed].concat()));
+    insta::assert_snapshot!(arguments.concat(), @"
+    plimsoll: `--tools` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
+    plimsoll: `--mcp-config` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
+    plimsoll: `--resume` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
+    plimsoll: `--permission-mode` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
+    plimsoll: `--dangerously-skip-permissions` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
+    plimsoll: `--add-dir` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
+    plimsoll: `--settings` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
+    plimsoll: `words` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
+    ");
     world.write_program(world.home().join("bin/older"), "#!/bin/sh\necho '2.1.247 (Claude Code)'\n");
     let older = world.home().join("bin/older").display().to_string();
-    let older = draft(&world, "SPEC.md", &["--yes", "--client", &older]);
-    assert!(
-        older.code == Some(1) && older.stderr.contains("needs Claude Code 2.1.248 or newer"),
-        "{older:?}"
-    );
-    let other = draft(&world, "SPEC.md", &["--yes", "--client", "/bin/echo"]);
-    assert!(other.code == Some(1) && other.stderr.contains("is it Claude Code?"), "{other:?}");
+    world.write_program(world.home().join("bin/other"), "#!/bin/sh\necho GNU something else\n");
+    let other = world.home().join("bin/other").display().to_string();
+    let clients = [
+        refuse("SPEC.md", &["--client", &client]),
+        refuse("SPEC.md", &["--yes", "--client", &older]),
+        refuse("SPEC.md", &["--yes", "--client", &other]),
+    ];
+    insta::assert_snapshot!(clients.concat(), @r#"
+    plimsoll: nothing was asked, because there is no terminal to ask for confirmation: add --yes to write the plan without asking
+    plimsoll: plan --draft needs Claude Code 2.1.248 or newer, whose `--restricted` keeps a session inside the project, and [HOME]/bin/older says 2.1.247 (Claude Code): update Claude Code; nothing was written
+    plimsoll: [HOME]/bin/other answers `--version` with "GNU something else": is it Claude Code?; nothing was written
+    "#);
     world.write("fix_plan.md", "- [ ] One\n```\nopen\n");
     let usage = world.plimsoll(&["plan", "--yes"]).run();
     assert_eq!(usage.code, Some(2), "{usage:?}");
@@ -176,33 +209,50 @@ fn what_cannot_become_a_plan_is_refused_before_anything_is_paid() {
 fn a_client_that_fails_or_answers_otherwise_leaves_the_plan_as_it_is_and_says_why() {
     let limit = json!({ "type": "result", "subtype": "success", "is_error": true, "api_error_status": 429,
                         "result": "You've hit your session limit · resets 6:10am (UTC)" });
-    let rows = [
-        (answering(&limit), "a usage limit: You've hit your session limit"),
-        (
-            "echo 'a warning' >&2; echo \"error: unknown option '--tools'\" >&2; exit 1".to_owned(),
-            "error: unknown option '--tools'",
-        ),
-        (success("I would rather talk\u{1b}[2J about it."), "the answer has no item"),
-        (success("- [x] Done\n"), "the answer has no item"),
-        (success(" "), "its answer is empty"),
-        ("echo '{\"type\":'".to_owned(), "ended with exit code 0, without a result"),
+    let scripts = [
+        answering(&limit),
+        "echo 'a warning' >&2; echo \"error: unknown option '--tools'\" >&2; exit 1".to_owned(),
+        success("I would rather talk\u{1b}[2J about it."),
+        success("- [x] Done\n"),
+        success(" "),
+        "echo '{\"type\":'".to_owned(),
     ];
-    let plan = "- [ ] One\n";
-    for (script, words) in rows {
+    let refuse = |script: String, plan: &str| {
         let world = with_client(&script);
         world.write("fix_plan.md", plan);
         let finished = draft(&world, "SPEC.md", &["--yes", "--client", &client(&world)]);
         assert_eq!((finished.code, world.read("fix_plan.md").as_str()), (Some(1), plan), "{finished:?}");
-        assert!(
-            finished.stderr.contains(words) && finished.stderr.contains("nothing was written"),
-            "{words}: {finished:?}"
-        );
         assert!(!finished.stderr.contains('\u{1b}'), "{finished:?}");
-    }
-    let fenced = with_client(&success("- [ ] Two\n"));
-    fenced.write("fix_plan.md", "- [ ] One\n```\nopen\n");
-    let finished = draft(&fenced, "SPEC.md", &["--yes", "--client", &client(&fenced)]);
-    assert!(finished.stderr.contains("ends inside a code fence"), "{finished:?}");
+        world.stable_text(&finished.stderr)
+    };
+    let errors = scripts.map(|script| refuse(script, "- [ ] One\n"));
+    insta::assert_snapshot!(errors.join("\n"), @r"
+    plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
+    plimsoll: the client gave no answer: a usage limit: You've hit your session limit · resets 6:10am (UTC); nothing was written
+
+    plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
+    plimsoll: the client gave no answer: ended with exit code 1, without a result: error: unknown option '--tools'; nothing was written
+
+    plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
+    plimsoll: the draft cost $0.25
+    plimsoll: the answer has no item (a line `- [ ] …`); nothing was written; it begins: I would rather talk\u{1b}[2J about it.
+
+    plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
+    plimsoll: the draft cost $0.25
+    plimsoll: the answer has no item (a line `- [ ] …`); nothing was written; it begins: - [x] Done
+
+    plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
+    plimsoll: the client gave no answer: its answer is empty ($0.25); nothing was written
+
+    plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
+    plimsoll: the client gave no answer: ended with exit code 0, without a result; nothing was written
+    ");
+    let fenced = refuse(success("- [ ] Two\n"), "- [ ] One\n```\nopen\n");
+    insta::assert_snapshot!(fenced, @"
+    plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
+    plimsoll: the draft cost $0.25
+    plimsoll: fix_plan.md ends inside a code fence, where no line is an item: close it, then run this again
+    ");
 }
 
 #[test]
@@ -217,10 +267,11 @@ fn a_signal_ends_the_client_and_nothing_is_written() {
     );
     running.interrupt();
     let finished = running.wait(SOON);
-    assert!(
-        finished.code == Some(1) && finished.stderr.contains("interrupted: the client was ended"),
-        "{finished:?}"
-    );
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    insta::assert_snapshot!(world.stable_text(&finished.stderr), @"
+    plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
+    plimsoll: interrupted: the client was ended; nothing was written
+    ");
     let pid = std::fs::read_to_string(pid).expect("its pid");
     assert!(!std::path::Path::new("/proc").join(pid.trim()).exists(), "it is gone");
     assert!(!world.exists("fix_plan.md"));
@@ -238,10 +289,28 @@ fn on_a_terminal_the_user_is_asked_and_new_items_go_below_the_old_ones() {
         let mut terminal = Terminal::start(&world, bin_dir().join("plimsoll"), &arguments, 120, 50);
         let question = "fix_plan.md has 1 open item. Append 2 items below? [y/N]";
         let screen = terminal.wait_for(question);
-        for words in
-            ["the draft cost $0.25", "- [ ] Three (simple, after: 3)", "1 item left out: there already"]
-        {
-            assert!(screen.contains(words), "{words}: {screen}");
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(world.stable_text(&screen), @"
+            plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
+            plimsoll: the draft cost $0.25
+            - [ ] Two (simple)
+            - [ ] Three (simple, after: 3)
+
+            plimsoll: 1 item left out: there already
+            Plan
+
+            3 items open in fix_plan.md, 1 done. A session has room for about 820k tokens before L2 (window 1M, assumed: no session
+            has been recorded here yet).
+
+            #  Item                      Size    Share of a window  Sessions  By
+            ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+            2  One                       -       40%                1         no item has been measured yet: counted as medium
+            3  Two (simple)              simple  20%                1         its stated size
+            4  Three (simple, after: 3)  simple  20%                1         its stated size
+
+            One item a session: 3 sessions. With --pack, in your order: 1 session (2–4).
+            fix_plan.md has 1 open item. Append 2 items below? [y/N]
+            ");
         }
         terminal.type_text(typed);
         terminal.press_enter();
@@ -249,6 +318,27 @@ fn on_a_terminal_the_user_is_asked_and_new_items_go_below_the_old_ones() {
         let after = format!("{before}\n- [ ] Two (simple)\n- [ ] Three (simple, after: 3)\n");
         assert_eq!(world.read("fix_plan.md"), if is_written { after.as_str() } else { before });
         let prompt = std::fs::read_to_string(world.home().join("prompt")).expect("a prompt");
-        assert!(prompt.contains("`fix_plan.md` has 2 items already"), "{prompt}");
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(prompt, @"
+            <!-- plimsoll:begin (generated; rewritten before each session; your own text stands below the end mark) -->
+            # Draft a plan
+
+            Below the end mark is a specification. Read what you need of the project (you can only read; a CLAUDE.md in it says how it is worked on), then answer with a plan that implements it: one line for each item, in the order in which they are done, and nothing else:
+
+            - [ ] WHAT TO DO — done when: CHECK (SIZE, after: N)
+
+            - Each item is done in one session of its own, by an agent that sees the item, the project and short notes of earlier sessions, but not this specification: name the files, and say everything it must know.
+            - CHECK is what shows that the item is done: a command that passes, or a behaviour that anybody can observe.
+            - SIZE is trivial (below 50 changed lines), simple (50 to 150), medium (150 to 300) or complex (more). Split what would take more than half a context window.
+            - N is the position in your list of an item that must be done before; several: `after: 2, 3`. Without one write `(SIZE)`.
+            - At most 40 items, each on one line of at most 400 characters. No headings, no sub-items, no explanations.
+            - `fix_plan.md` has 2 items already: read it, and propose only what it lacks.
+            <!-- plimsoll:end -->
+
+            # Dates
+
+            All dates are ISO 8601.
+            ");
+        }
     }
 }

@@ -18,15 +18,23 @@ fn an_item_gets_the_model_that_the_user_allows_and_is_measured_by_it_and_no_othe
         &json!({ "models": { "allowed": ["dear"], "simple": "dear" } }).to_string(),
     );
     let shown = world.plimsoll(&["plan", "--markdown"]).run();
-    for words in [
-        "| By | Model |",
-        "| 1 | Item one (model: haiku) | - | 40% | 1 | no item has been measured yet: counted as medium | haiku |",
-        "| 2 | Item two (simple) | simple | 20% | 1 | its stated size | sonnet |",
-        "counted as medium | - |",
-        "item 3: `(model: dear)` in the plan is ignored",
-    ] {
-        assert!(shown.stdout.contains(words), "{words}: {shown:?}");
-    }
+    insta::assert_snapshot!(world.stable_text(&shown.stdout), @"
+    ## Plan
+
+    4 items open in fix_plan.md, 0 done. A session has room for about 820k tokens before L2 (window 1M, assumed: no session has been recorded here yet).
+
+    | # | Item | Size | Share of a window | Sessions | By | Model |
+    |---|------|------|------|------|------|------|
+    | 1 | Item one (model: haiku) | - | 40% | 1 | no item has been measured yet: counted as medium | haiku |
+    | 2 | Item two (simple) | simple | 20% | 1 | its stated size | sonnet |
+    | 3 | Item three (model: dear) | - | 40% | 1 | no item has been measured yet: counted as medium | - |
+    | 4 | Item four (model: dear) | - | 40% | 1 | no item has been measured yet: counted as medium | - |
+
+    One item a session: 4 sessions. With `--pack`, in your order: 3 sessions (1 · 2 · 3+4).
+
+    - In fix_plan.md, item 3: `(model: dear)` in the plan is ignored: only models that your own settings name count (`models.allowed` in ~/.config/plimsoll/settings.json).
+    - In fix_plan.md, item 4: `(model: dear)` in the plan is ignored: only models that your own settings name count (`models.allowed` in ~/.config/plimsoll/settings.json).
+    ");
     let model = ScriptedAgent::new(|turn| {
         let step = match (&turn.item, turn.step) {
             (Some(item), 0) => Step::bash(tick(item)).usage(30_000),
@@ -64,13 +72,33 @@ fn an_item_gets_the_model_that_the_user_allows_and_is_measured_by_it_and_no_othe
         let measured = record["reading"]["model"].as_str().expect("a model");
         assert!(measured.contains(name), "the window is that of {name}: {record}");
     }
-    for (words, times) in [
-        ("── iteration 1: Item one (model: haiku) [haiku]", 1),
-        ("── iteration 2: Item two (simple) [sonnet]", 1),
-        ("── iteration 3: Item three (model: dear)\n", 1),
-        ("`(model: dear)` in the plan is ignored", 1),
-    ] {
-        assert_eq!(finished.stdout.matches(words).count(), times, "{words}: {finished:?}");
-    }
-    assert!(finished.stderr.contains("models.allowed is ignored in a project's file"), "{finished:?}");
+    insta::assert_snapshot!(world.stable_text(&finished.stdout), @r#"
+    run "Dates" ([ID]), at most 50 sessions, 4 open items in fix_plan.md
+    ── iteration 1: Item one (model: haiku) [haiku]
+       client 2.1.329, claude-haiku-5-5
+       Bash sed -i.bak 's/^- \[ \] Item one (model: haiku)$/- [x] Item one (model: haiku)/'…
+       iteration 1 ended its turn; "Item one (model: haiku)" is ticked
+       RALPH_CONTINUE|next|3 open items   ($0.00)
+    ── iteration 2: Item two (simple) [sonnet]
+       client 2.1.329, claude-sonnet-5-5
+       Bash sed -i.bak 's/^- \[ \] Item two (simple)$/- [x] Item two (simple)/' fix_plan.md…
+       iteration 2 ended its turn; "Item two (simple)" is ticked
+       RALPH_CONTINUE|next|2 open items   ($0.01)
+       `(model: dear)` in the plan is ignored: only models that your own settings name count (`models.allowed` in ~/.config/plimsoll/settings.json)
+    ── iteration 3: Item three (model: dear)
+       client 2.1.329, claude-opus-5-5
+       Bash sed -i.bak 's/^- \[ \] Item three (model: dear)$/- [x] Item three (model: dear)…
+       iteration 3 ended its turn; "Item three (model: dear)" is ticked
+       RALPH_CONTINUE|next|1 open item   ($0.02)
+    ── iteration 4: Item four (model: dear)
+       client 2.1.329, claude-opus-5-5
+       Bash sed -i.bak 's/^- \[ \] Item four (model: dear)$/- [x] Item four (model: dear)/'…
+       iteration 4 ended its turn; "Item four (model: dear)" is ticked
+       RALPH_STOP|completed|4 items   ($0.04)
+    "#);
+    insta::assert_snapshot!(world.stable_text(&finished.stderr), @"
+    plimsoll: .claude/plimsoll.json: models.allowed is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files (`plimsoll doctor` says what to do)
+    plimsoll: .claude/plimsoll.json: models.simple is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files (`plimsoll doctor` says what to do)
+    plimsoll: to see what happened: plimsoll report --open, or plimsoll log
+    ");
 }

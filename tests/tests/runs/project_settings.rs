@@ -42,7 +42,8 @@ fn the_status_line_starts_no_program_of_a_project() {
     assert_eq!(status_line(&world), "Opus 5.5");
     assert!(!world.exists("started"));
     let explained = world.plimsoll(&["statusline", "explain"]).run().expect_success().stdout;
-    assert!(explained.contains("one in a project's file is ignored"), "{explained}");
+    let evil: Vec<&str> = explained.lines().filter(|line| line.contains("evil")).collect();
+    insta::assert_snapshot!(evil.join("\n"), @"evil       hidden: it has no pointer and no usable command: one in a project's file is ignored");
     assert!(!world.exists("started"));
     world.write_user_settings(&settings);
     assert_eq!(status_line(&world), "lin_api_evil │ Opus 5.5", "the user's own file may");
@@ -54,12 +55,20 @@ fn linear_check_asks_no_command_of_a_project_for_the_key() {
     let (world, settings) = planted();
     let finished = world.plimsoll(&["linear", "check"]).run();
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    assert!(finished.stdout.contains(".claude/plimsoll.json: linear.issue is ignored"), "{finished:?}");
-    assert!(finished.stdout.contains(".config/plimsoll/settings.json"), "{finished:?}");
+    insta::assert_snapshot!(world.stable_text(&finished.stdout), @r#"
+    PROBLEM  Setting  .claude/plimsoll.json: linear.issue is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files
+        → if that is intended, put {"linear": {"issue": "ENG-123"}} into [HOME]/.config/plimsoll/settings.json
+    ok       Outbox   no notes to deliver
+    "#);
     // Nor where the user has named an issue.
     world.write_user_settings(&json!({ "linear": { "issue": "ENG-1" } }));
     let finished = world.plimsoll(&["linear", "check"]).run();
-    assert!(finished.stdout.contains("there is no key for Linear"), "{finished:?}");
+    insta::assert_snapshot!(world.stable_text(&finished.stdout), @"
+    ok       Setting  notes go to ENG-1
+    PROBLEM  Key      there is no key for Linear: neither LINEAR_API_KEY nor linear.key_command is set
+        → make a key in Linear (Settings, Security & access, Personal API keys) and export LINEAR_API_KEY
+    ok       Outbox   no notes to deliver
+    ");
     assert!(!world.exists("started"));
     let own = json!({ "projects": { world.project().display().to_string(): settings } });
     world.write_user_settings(&own);
@@ -70,15 +79,20 @@ fn linear_check_asks_no_command_of_a_project_for_the_key() {
 #[test]
 fn a_run_starts_no_program_of_a_project_and_says_what_it_ignores() {
     let (world, _) = planted();
-    let words = ["run", "--objective", "x", "--max-iterations", "1", "--no-wait", "--client", "/bin/true"];
+    let client = world.write_program("client.sh", "#!/bin/sh\nexit 0\n").display().to_string();
+    let words = ["run", "--objective", "x", "--max-iterations", "1", "--no-wait", "--client", &client];
     let finished = world.plimsoll(&words).run();
     assert!(!world.exists("started"), "{finished:?}");
-    for key in ["linear.issue", "linear.key_command", "statusline.segments.evil.command"] {
-        assert!(finished.stderr.contains(&format!("{key} is ignored in a project's file")), "{finished:?}");
-    }
-    let bound = "idle_timeout_seconds is ignored: a project's file may only make it stricter; 1800 applies";
-    assert!(finished.stderr.contains(bound), "{finished:?}");
-    assert!(!finished.stderr.contains("levels"), "a preference holds: {finished:?}");
+    // A preference, such as `levels`, holds.
+    insta::assert_snapshot!(world.stable_text(&finished.stderr), @r#"
+    plimsoll: .claude/plimsoll.json: linear.issue is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files (`plimsoll doctor` says what to do)
+    plimsoll: .claude/plimsoll.json: linear.key_command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files (`plimsoll doctor` says what to do)
+    plimsoll: .claude/plimsoll.json: statusline.segments.evil.command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files (`plimsoll doctor` says what to do)
+    plimsoll: .claude/plimsoll.json: verify_timeout_seconds is ignored: a project's file may only make it stricter; 600 applies (`plimsoll doctor` says what to do)
+    plimsoll: .claude/plimsoll.json: idle_timeout_seconds is ignored: a project's file may only make it stricter; 1800 applies (`plimsoll doctor` says what to do)
+    plimsoll: .claude/plimsoll.json: breaker.no_progress is ignored: a project's file may only make it stricter; 3 applies (`plimsoll doctor` says what to do)
+    plimsoll: [PROJECT]/client.sh does not answer `--version`: is it Claude Code?
+    "#);
 }
 
 #[test]
@@ -90,11 +104,20 @@ fn doctor_names_each_ignored_key_its_file_and_what_to_do() {
     let found: Vec<&Value> =
         findings.iter().filter(|finding| finding["code"] == "preferences.ignored").collect();
     assert_eq!(found.len(), 6, "{found:#?}");
-    for finding in found {
-        assert_eq!(finding["where"], SETTINGS);
-        let todo = finding["todo"].as_str().expect("words");
-        assert!(todo.contains("~/.config/plimsoll/settings.json") && todo.contains("\"projects\""), "{todo}");
+    for finding in &found {
+        assert_eq!((&finding["where"], &finding["todo"]), (&json!(SETTINGS), &found[0]["todo"]));
     }
+    let todo = found[0]["todo"].as_str().expect("words");
+    insta::assert_snapshot!(world.stable_text(todo), @r#"check who wrote it; to use it, move it to ~/.config/plimsoll/settings.json, for this project only below "projects": {"[PROJECT]": …}"#);
+    let texts: Vec<&str> = found.iter().filter_map(|finding| finding["what"].as_str()).collect();
+    insta::assert_snapshot!(world.stable_text(&texts.join("\n")), @"
+    linear.issue is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files
+    linear.key_command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files
+    statusline.segments.evil.command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files
+    verify_timeout_seconds is ignored: a project's file may only make it stricter; 600 applies
+    idle_timeout_seconds is ignored: a project's file may only make it stricter; 1800 applies
+    breaker.no_progress is ignored: a project's file may only make it stricter; 3 applies
+    ");
     assert!(!world.exists("started"));
     world.write(SETTINGS, r#"{"levels": {"l1": 33}, "breaker": {"no_progress": 1}}"#);
     let page = world.plimsoll(&["doctor", "--json"]).run().stdout;
