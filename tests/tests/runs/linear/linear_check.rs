@@ -42,57 +42,91 @@ fn a_command_may_print_the_key() {
     let server = LinearServer::new();
     let mut world = world(&server);
     world.set_env("LINEAR_API_KEY", "");
-    for (command, code, words) in [
-        (format!("echo {KEY}"), 0, "from linear.key_command: a personal API key"),
-        ("exit 3".to_owned(), 1, "Key linear.key_command exited with 3"),
-        ("true".to_owned(), 1, "Key linear.key_command printed no key: it is empty"),
-        (format!("echo {KEY}; echo more"), 1, "printed no key: it is 2 lines of text instead of one"),
-    ] {
+    let commands = [
+        (format!("echo {KEY}"), 0),
+        ("exit 3".to_owned(), 1),
+        ("true".to_owned(), 1),
+        (format!("echo {KEY}; echo more"), 1),
+    ];
+    let lines = commands.map(|(command, code)| {
         let settings = json!({ "linear": { "issue": "ENG-123", "key_command": command } });
         world.write_user_settings(&settings);
         let finished = check(&world);
         assert_eq!(finished.code, Some(code), "{command}: {finished:?}");
-        let shown = finished.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(shown.contains(words), "{command}: {}", finished.stdout);
-        assert!(!shown.contains(KEY) && !finished.stderr.contains(KEY));
-    }
+        assert!(!finished.stdout.contains(KEY) && !finished.stderr.contains(KEY));
+        let line = finished.stdout.lines().find(|line| line.contains("  Key  "));
+        format!("{}\n", line.unwrap_or_default())
+    });
+    insta::assert_snapshot!(lines.concat(), @"
+    ok       Key      from linear.key_command: a personal API key
+    PROBLEM  Key      linear.key_command exited with 3
+    PROBLEM  Key      linear.key_command printed no key: it is empty
+    PROBLEM  Key      linear.key_command printed no key: it is 2 lines of text instead of one
+    ");
 }
 
 #[test]
 fn the_part_where_the_way_ends_is_named_with_what_to_do() {
     let server = LinearServer::new();
     let mut world = world(&server);
-    let ends = |world: &World, problem: &str, todo: &str| {
+    let problem = |world: &World| {
         let finished = check(world);
-        assert_eq!(finished.code, Some(1), "{problem}: {finished:?}");
-        let said = marked(&finished, "PROBLEM");
-        assert!(said.starts_with(problem), "{said}\nnot\n{problem}");
-        assert!(finished.stdout.contains(&format!("    → {todo}")), "{todo} in {}", finished.stdout);
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        let (_, problem) = finished.stdout.split_once("PROBLEM").expect("a problem");
+        world.stable_text(&format!("PROBLEM{problem}"))
     };
     set_issue(&world, "ENG-999");
-    ends(&world, "Issue there is no issue ENG-999 for this key", "check the identifier");
+    insta::assert_snapshot!(problem(&world), @"
+    PROBLEM  Issue    there is no issue ENG-999 for this key (Linear refuses: Entity not found: Issue - Could not find referenced Issue. (INPUT_ERROR, at issue))
+        → check the identifier, and whether the owner of the key has access to its team
+    ok       Outbox   no notes to deliver
+    ");
     world.write_user_settings(&json!({}));
-    ends(&world, "Setting no issue is set", "put {\"linear\"");
+    insta::assert_snapshot!(problem(&world), @r#"
+    PROBLEM  Setting  no issue is set: nothing is queued, nothing is sent
+        → put {"linear": {"issue": "ENG-123"}} into [HOME]/.config/plimsoll/settings.json
+    ok       Outbox   no notes to deliver
+    "#);
     set_issue(&world, "ENG-123");
     world.set_env("LINEAR_API_KEY", "");
-    ends(&world, "Key there is no key for Linear", "make a key in Linear");
+    insta::assert_snapshot!(problem(&world), @"
+    PROBLEM  Key      there is no key for Linear: neither LINEAR_API_KEY nor linear.key_command is set
+        → make a key in Linear (Settings, Security & access, Personal API keys) and export LINEAR_API_KEY
+    ok       Outbox   no notes to deliver
+    ");
     world.set_env("LINEAR_API_KEY", "two words");
-    ends(&world, "Key LINEAR_API_KEY holds no key: it contains characters", "export LINEAR_API_KEY");
+    insta::assert_snapshot!(problem(&world), @"
+    PROBLEM  Key      LINEAR_API_KEY holds no key: it contains characters that no key has
+        → export LINEAR_API_KEY with the key alone, such as lin_api_…
+    ok       Outbox   no notes to deliver
+    ");
     world.set_env("LINEAR_API_KEY", "lin_api_wrong");
-    ends(&world, "Account Linear rejects the key", "make a new key");
+    insta::assert_snapshot!(problem(&world), @"
+    PROBLEM  Account  Linear rejects the key: Authentication required, not authenticated (AUTHENTICATION_ERROR)
+        → make a new key in Linear (Settings, Security & access, Personal API keys) and set LINEAR_API_KEY
+    ok       Outbox   no notes to deliver
+    ");
     world.set_env("LINEAR_API_KEY", KEY);
     server.forbid_writing();
-    ends(&world, "Rights Linear does not allow it: Invalid scope: `write` required", "use a key that may");
+    insta::assert_snapshot!(problem(&world), @"
+    PROBLEM  Rights   Linear does not allow it: Invalid scope: `write` required (FORBIDDEN, at commentUpdate)
+        → use a key that may read and write, of a user who has access to the team
+    ok       Outbox   no notes to deliver
+    ");
     let asked = server.asked().len();
     world.set_env("LINEAR_API_URL", server.url().replace("127.0.0.1", "0.0.0.0"));
-    ends(
-        &world,
-        "Network the address in LINEAR_API_URL cannot be used: without https",
-        "unset LINEAR_API_URL",
-    );
+    insta::assert_snapshot!(problem(&world), @"
+    PROBLEM  Network  the address in LINEAR_API_URL cannot be used: without https only this computer (127.0.0.1) is allowed
+        → unset LINEAR_API_URL, or let it begin with https://
+    ok       Outbox   no notes to deliver
+    ");
     assert_eq!(server.asked().len(), asked);
     world.set_env("LINEAR_API_URL", "http://127.0.0.1:9/");
-    ends(&world, "Network 127.0.0.1 cannot be reached", "check the network");
+    insta::assert_snapshot!(problem(&world), @"
+    PROBLEM  Network  127.0.0.1 cannot be reached: io: Connection refused (os error 111)
+        → check the network; behind a proxy set HTTPS_PROXY (and NO_PROXY)
+    ok       Outbox   no notes to deliver
+    ");
 }
 
 #[test]
@@ -105,8 +139,12 @@ fn without_root_certificates_it_says_so_and_a_false_certificate_is_not_trusted()
     world.set_env("SSL_CERT_FILE", world.path("none.pem").display().to_string());
     let finished = check(&world);
     assert_eq!(finished.code, Some(1));
-    assert!(finished.stdout.contains("no root certificates were found"), "{finished:?}");
-    assert!(finished.stdout.contains("→ install the package ca-certificates"), "{finished:?}");
+    let (_, problem) = finished.stdout.split_once("PROBLEM").expect("a problem");
+    insta::assert_snapshot!(world.stable_text(problem), @"
+      Network  no root certificates were found on this computer
+        → install the package ca-certificates, or name a file of them in SSL_CERT_FILE
+    ok       Outbox   no notes to deliver
+    ");
     assert!(server.asked().is_empty());
 }
 
@@ -117,7 +155,7 @@ fn an_archived_issue_and_notes_that_wait_are_warnings() {
     server.archive_issue();
     let finished = check(&world);
     assert_eq!(finished.code, Some(0));
-    assert!(marked(&finished, "warning").contains("it is archived"), "{finished:?}");
+    insta::assert_snapshot!(marked(&finished, "warning"), @"Issue ENG-123 “Convert the dates”, team Engineering: it is archived");
     note(&world, "r1", 1, "waits");
     let finished = check(&world);
     assert_eq!(finished.code, Some(0));
@@ -132,7 +170,16 @@ fn an_archived_issue_and_notes_that_wait_are_warnings() {
     assert_eq!(finished.code, Some(1));
     assert!(finished.stdout.ends_with(waits), "nothing can be delivered without a key: {finished:?}");
     let help = world.plimsoll(&["linear", "sync", "--help"]).run().expect_success().stdout;
-    assert!(help.contains("needs no key"), "{help}");
+    insta::assert_snapshot!(help, @"
+    Deliver the notes that wait
+
+    Usage: plimsoll linear sync [OPTIONS]
+
+    Options:
+          --dry-run  Print each comment that would be sent; send nothing (needs no key)
+      -h, --help     Print help
+      -V, --version  Print version
+    ");
     let shown = world.plimsoll(&["linear", "sync", "--dry-run"]).run().expect_success().stdout;
     assert!(shown.contains("waits"), "and it is so: {shown}");
 }
@@ -143,12 +190,14 @@ fn what_linear_refuses_is_not_mended_by_calling_the_check_again() {
     let server = LinearServer::with_faults(move |_| Some(fault()));
     let finished = check(&world(&server));
     assert_eq!(finished.code, Some(1));
-    assert!(
-        marked(&finished, "PROBLEM").starts_with("Account Linear refuses: Something went wrong"),
-        "{finished:?}"
-    );
-    assert!(finished.stdout.contains("    → its message is above"), "{finished:?}");
-    assert!(!finished.stdout.contains("plimsoll linear check"), "{finished:?}");
+    insta::assert_snapshot!(finished.stdout, @"
+    ok       Setting  notes go to ENG-123
+    ok       Key      from LINEAR_API_KEY: a personal API key
+    ok       Network  Linear answers
+    PROBLEM  Account  Linear refuses: Something went wrong (INPUT_ERROR)
+        → its message is above: check linear.issue and LINEAR_API_URL, try again later, or use a new key
+    ok       Outbox   no notes to deliver
+    ");
 }
 
 #[test]

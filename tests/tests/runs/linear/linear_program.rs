@@ -157,7 +157,7 @@ fn one_that_hangs_is_ended_and_the_run_ends_as_it_would() {
     let begun = Instant::now();
     let finished = run_two(&world, &programs);
     assert_eq!(complaints(&finished).len(), 1, "{}", finished.stdout);
-    assert!(complaints(&finished)[0].starts_with("plimsoll-linear did not finish in time; "), "{finished:?}");
+    insta::assert_snapshot!(complaints(&finished)[0], @"plimsoll-linear did not finish in time; Plimsoll retries by itself, or run `plimsoll linear sync`");
     assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
     let hung = world.read(world.home().join("hung"));
     assert_eq!(hung.lines().count(), 1, "after the first time it is left alone for a minute");
@@ -199,7 +199,7 @@ fn one_that_dies_in_the_middle_of_a_delivery_loses_nothing_and_tells_nothing_twi
         run_two(&world, &programs)
     });
     assert_eq!(complaints(&finished).len(), 1, "{}", finished.stdout);
-    assert!(complaints(&finished)[0].starts_with("plimsoll-linear was ended by a signal; "), "{finished:?}");
+    insta::assert_snapshot!(complaints(&finished)[0], @"plimsoll-linear was ended by a signal; Plimsoll retries by itself, or run `plimsoll linear sync`");
     assert!(undelivered(&world) >= 2, "nobody has heard of it");
     assert_arrives_once(&server, &world);
     let is_update = |operation: &String| operation == "commentUpdate";
@@ -228,25 +228,22 @@ fn a_key_that_is_none_is_said_at_the_start_with_where_it_comes_from() {
     let mut world = world(&server);
     world.set_env("LINEAR_API_KEY", "two words");
     let finished = run(&world, &[FINISHES, PROMISES]);
-    let words =
-        "LINEAR_API_KEY holds no key: it contains characters that no key has; export LINEAR_API_KEY with";
-    assert!(complaints(&finished).iter().all(|said| said.starts_with(words)), "{finished:?}");
-    assert_eq!(complaints(&finished).len(), 1);
-    for (command, words) in [
-        ("printf ''", "linear.key_command printed no key: it is empty; "),
-        ("printf 'a\\0b'", "linear.key_command printed no key: it contains characters that no key has; "),
-        ("echo a; echo b", "linear.key_command printed no key: it is 2 lines of text instead of one; "),
-    ] {
+    insta::assert_snapshot!(complaints(&finished).join("\n"), @"LINEAR_API_KEY holds no key: it contains characters that no key has; export LINEAR_API_KEY with the key alone, such as lin_api_…");
+    let said = ["printf ''", "printf 'a\\0b'", "echo a; echo b"].map(|command| {
         let server = LinearServer::new();
         let mut world = self::world(&server);
         world.set_env("LINEAR_API_KEY", "");
         world.write_user_settings(&json!({ "linear": { "issue": "ENG-123", "key_command": command } }));
         let finished = run(&world, &[FINISHES, PROMISES]);
         assert_eq!(finished.code, Some(0), "{finished:?}");
-        let said = complaints(&finished);
-        assert!(said.len() == 1 && said[0].starts_with(words), "{command}: {}", finished.stdout);
         assert_eq!((undelivered(&world), server.asked().len()), (1, 0));
-    }
+        complaints(&finished).join("\n")
+    });
+    insta::assert_snapshot!(said.join("\n"), @"
+    linear.key_command printed no key: it is empty; let the command print the key alone, on one line
+    linear.key_command printed no key: it contains characters that no key has; let the command print the key alone, on one line
+    linear.key_command printed no key: it is 2 lines of text instead of one; let the command print the key alone, on one line
+    ");
 }
 
 #[test]
@@ -255,12 +252,26 @@ fn it_tells_its_version_and_refuses_what_it_does_not_know() {
     let ask = |words: &[&str]| world.command(bin_dir().join(NAME), words).run();
     let version = format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(ask(&["--version"]).expect_success().stdout, version);
-    assert!(ask(&["--help"]).expect_success().stdout.contains("plimsoll-linear sync [--dry-run]"));
-    for words in [&[][..], &["sync", "--now"], &["ready", "elsewhere"]] {
+    insta::assert_snapshot!(ask(&["--help"]).expect_success().stdout, @"
+    Delivers the notes of Plimsoll's runs to Linear. `plimsoll linear --help` says more.
+
+    Usage: plimsoll-linear check             check settings, key, network, issue and permissions
+           plimsoll-linear sync [--dry-run]  deliver the notes that wait
+           plimsoll-linear --version         print the version; with --json also target and commit
+           plimsoll-linear --help            print this
+
+    `plimsoll run` starts it to deliver a run's notes.
+    ");
+    let refused = [&[][..], &["sync", "--now"], &["ready", "elsewhere"]].map(|words| {
         let refused = ask(words);
         assert_eq!(refused.code, Some(2), "{refused:?}");
-        assert!(refused.stderr.contains("does not know the arguments"), "{refused:?}");
-    }
+        format!("{}\n", refused.stderr.lines().next().unwrap_or_default())
+    });
+    insta::assert_snapshot!(refused.concat(), @r#"
+    plimsoll: plimsoll-linear does not know the arguments []
+    plimsoll: plimsoll-linear does not know the arguments ["sync", "--now"]
+    plimsoll: plimsoll-linear does not know the arguments ["ready", "elsewhere"]
+    "#);
 }
 
 /// One beside us of another build.

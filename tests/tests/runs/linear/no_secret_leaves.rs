@@ -75,7 +75,13 @@ fn tokens_and_passwords_in_the_words_do_not_leave() {
     );
     let shown = world.plimsoll(&["linear", "sync", "--dry-run"]).run().expect_success().stdout;
     assert!(server.asked().is_empty(), "nothing is sent");
-    assert!(shown.starts_with("to ENG-123:\n\n**Plimsoll: Dates** (run r1)\n"), "{shown}");
+    insta::assert_snapshot!(world.stable_text(&shown), @r"
+    to ENG-123:
+
+    **Plimsoll: Dates** (run r1)
+
+    **Iteration 1** · [DATE] [TIME] UTC · pushed with \[redacted:github-token\] to postgres://me:\[redacted:url-password\]\@db/x, and all is well
+    ");
     assert_eq!(sync(&world).code, Some(0));
     let body = server.comments()[0].body.clone();
     assert!(shown.trim_end().ends_with(body.trim_end()), "{shown}\n{body}");
