@@ -334,7 +334,7 @@ fn a_resume_of_a_run_that_is_over_reports_a_verdict_that_a_kill_kept_back() {
         unreport(&world, was_told);
         let again = resume(&world, &[]);
         assert_eq!(again.code, Some(0), "{again:?}");
-        assert!(again.stdout.contains("RALPH_STOP|completed|"), "{again:?}");
+        assert_eq!(again.stdout, "RALPH_STOP|completed|this run is over\n");
         assert_eq!(markers(&journal(&world)), told, "told once; after the line: {was_told}");
         judged_once(&journal(&world), "completed");
         assert_eq!(world.json(archive(&world))["status"], "completed", "after the line: {was_told}");
@@ -425,7 +425,10 @@ fn a_stopped_run_stays_stopped() {
     let requests = model.main_requests().len();
     let again = resume(&world, &[]);
     assert_eq!(again.code, Some(0), "{again:?}");
-    assert!(format!("{}{}", again.stdout, again.stderr).contains("is over"), "{again:?}");
+    insta::assert_snapshot!(world.stable_text(&format!("{}{}", again.stdout, again.stderr)), @r#"
+    RALPH_STOP|cancelled|this run is over
+    plimsoll: the run "Dates" is over (cancelled): there is nothing to resume
+    "#);
     assert_eq!(world.json(STATE)["status"], "cancelled", "nothing brings it back");
     assert_eq!(model.main_requests().len(), requests, "and no session works for it");
     assert!(markers(&journal(&world)).iter().all(|marker| marker == "RALPH_STOP|cancelled|"));

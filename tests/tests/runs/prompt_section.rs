@@ -6,14 +6,14 @@ use plimsoll_testkit::world::World;
 pub fn section_of(world: &World, prompt: &str, heading: &str) -> String {
     let below = prompt.split_once(&format!("\n{heading}\n"));
     let (_, below) = below.unwrap_or_else(|| panic!("no {heading} in\n{prompt}"));
-    let mut section = below.split("\n## ").next().unwrap_or_default().to_owned();
-    // A quotation stands between two lines with a random word.
-    let quotations = section.lines().filter_map(|line| line.strip_prefix('[')?.split_once(" begins: "));
-    let words: Vec<String> = quotations.map(|(word, _)| word.to_owned()).collect();
-    for word in words {
-        section = section.replace(&word, "WORD");
-    }
-    world.stable_text(&without_nonce(world, &section))
+    let section = below.split("\n## ").next().unwrap_or_default();
+    world.stable_text(&without_nonce(world, &without_quotation_words(section)))
+}
+
+/// Returns the text with `WORD` in place of each random word between whose lines a quotation stands.
+pub fn without_quotation_words(text: &str) -> String {
+    let quotations = text.lines().filter_map(|line| line.strip_prefix('[')?.split_once(" begins: "));
+    quotations.fold(text.to_owned(), |text, (word, _)| text.replace(word, "WORD"))
 }
 
 /// Returns the lines of the prompt above its first heading.
