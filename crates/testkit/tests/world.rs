@@ -91,7 +91,8 @@ fn stable_text_replaces_what_differs_between_two_worlds_and_nothing_else() {
     let text = format!(
         "{project}/src/a.rs in {home}\nrun 0193a0b2-7c1e-7000-8000-0123456789ab at 2026-11-28T10:32:04Z, 10:32 on 2026-11-28\n\
          .claude/handoffs/2026-11-28-0947.md, commit 6cb1f3211cdd after 6a17a40\n1 min 2.5 s, 30 min, 87%, $0.66, 1234567 tokens\n\
-         facade, 3 items, process 4711",
+         facade, 3 items, process 4711\n── Saturday, 28 November 2026: client 2.1.329 at http://127.0.0.1:39629, recorded: 41 KB\n\
+         projects/project-2977fd8cbaaeabeb/journal.jsonl\n[qilotqgnnqmi begins: words]\n[qilotqgnnqmi ends]",
         project = world.project().display(),
         home = world.home().display(),
     );
@@ -101,6 +102,10 @@ fn stable_text_replaces_what_differs_between_two_worlds_and_nothing_else() {
     .claude/handoffs/[DATE-TIME].md, commit [COMMIT] after [COMMIT]
     [DURATION], 30 min, 87%, $0.66, 1234567 tokens
     facade, 3 items, process [PID]
+    ── [DAY]: client [VERSION] at http://127.0.0.1:[PORT], recorded: [SIZE]
+    projects/project-[HASH]/journal.jsonl
+    [FENCE begins: words]
+    [FENCE ends]
     ");
 }
 

@@ -19,6 +19,13 @@ static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"\b(\d+ min )?\d+(\.\d+)? m?s\b", "[DURATION]"),
         (r"\bprocess \d+\b", "process [PID]"),
         (r"\bpid \d+\b", "pid [PID]"),
+        (r"── [A-Z][a-z]+day, \d{1,2} [A-Z][a-z]+ \d{4}", "── [DAY]"),
+        (r"\brecorded: \d+ [KMG]B", "recorded: [SIZE]"),
+        (r"\b127\.0\.0\.1:\d+", "127.0.0.1:[PORT]"),
+        (r"\bclient \d+\.\d+\.\d+", "client [VERSION]"),
+        // A project's folder in the user's state, and the mark around text of others.
+        (r"-[0-9a-f]{16}/", "-[HASH]/"),
+        (r"\[[a-z]{12,} (begins:|ends\])", "[FENCE $1"),
     ]
     .map(|(pattern, replacement)| (Regex::new(pattern).expect("a pattern"), replacement))
     .into()
