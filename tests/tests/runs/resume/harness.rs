@@ -170,7 +170,9 @@ pub(crate) fn told(world: &World, model: &ScriptedModel, session: usize) -> Told
     let mut firsts = requests.iter().filter(|request| request.answers() == 0);
     let request = firsts.nth(session - 1).unwrap_or_else(|| panic!("session {session} never began"));
     let text = request.text();
-    let told = Told::of(text.strip_prefix(&request.system_text()).expect("the system's text stands first"));
+    let mut told =
+        Told::of(text.strip_prefix(&request.system_text()).expect("the system's text stands first"));
+    told.stable_block = stable_block(world, &told.block);
     told.assert_true(world);
     assert_said_once(request);
     told
@@ -183,6 +185,29 @@ pub(crate) struct Told {
     pub(crate) request: String,
     /// The resume block alone.
     pub(crate) block: String,
+    /// The block as [`stable_block`] returns it; empty if the text was read without a world.
+    pub(crate) stable_block: String,
+}
+
+/// Returns the part of a handoff or a prompt from this heading to the next one.
+pub(crate) fn section<'a>(text: &'a str, heading: &str) -> &'a str {
+    let start = text.find(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no {heading} in\n{text}")) + 1;
+    let rest = &text[start..];
+    &rest[..rest.find("\n## ").unwrap_or(rest.len())]
+}
+
+/// Returns a block or a handoff with names in place of what differs from one world to the next. A commit's name is its subject.
+pub(crate) fn stable_block(world: &World, block: &str) -> String {
+    let mut stable = block.to_owned();
+    if world.exists(".git") {
+        let log = world.git(&["log", "--all", "--reflog", "--format=%H %s"]);
+        for (commit, subject) in log.lines().filter_map(|line| line.split_once(' ')) {
+            for digits in [40, 12, 7] {
+                stable = stable.replace(&commit[..digits], &format!("[{subject}]"));
+            }
+        }
+    }
+    world.stable_text(&stable)
 }
 
 impl Told {
@@ -193,7 +218,7 @@ impl Told {
         let rest = &request[start + 1..];
         let ends = ["\n## ", "<!-- plimsoll:end"];
         let end = ends.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
-        Told { request: request.to_owned(), block: rest[..end].to_owned() }
+        Told { request: request.to_owned(), block: rest[..end].to_owned(), stable_block: String::new() }
     }
 
     /// The rows of its table: file, lines, status.

@@ -3,7 +3,7 @@
 
 mod changed_files;
 mod checkpoint_item;
-mod harness;
+pub(crate) mod harness;
 mod session_claims;
 mod ticked_items;
 mod work_location;
