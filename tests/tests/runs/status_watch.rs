@@ -74,5 +74,5 @@ fn it_ends_with_its_terminal() {
 fn without_a_terminal_it_says_what_to_use() {
     let finished = world().plimsoll(&["status", "--watch"]).run();
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""));
-    assert!(finished.stderr.contains("plimsoll status --json"), "{finished:?}");
+    insta::assert_snapshot!(finished.stderr, @"plimsoll: --watch needs a terminal: use `plimsoll status --json`, or `plimsoll log --follow`");
 }

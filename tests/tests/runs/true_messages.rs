@@ -35,6 +35,14 @@ fn status(world: &World) -> String {
     world.plimsoll(&["status"]).env("COLUMNS", "160").run().expect_success().stdout
 }
 
+fn stable_log(world: &World) -> String {
+    world.stable_text(&world.plimsoll(&["log"]).run().stdout)
+}
+
+fn report(world: &World) -> String {
+    world.plimsoll(&["report", "-o", "-"]).run().stdout
+}
+
 /// The words of one line of the status screen.
 fn line<'a>(screen: &'a str, title: &str) -> &'a str {
     screen
@@ -57,14 +65,23 @@ fn a_session_that_ended_its_turn_has_not_completed_an_item_that_is_open() {
     })
     .start(&mut world);
     let finished = run(&world, &["--max-iterations", "3"]);
-    for words in [
-        "iteration 1 ended its turn; \"Item one\" is ticked",
-        "iteration 2 ended its turn; \"Item two\" is still open",
-        "iteration 3 ended its turn; \"Item two\" is ticked",
-    ] {
-        assert!(finished.stdout.contains(words), "{words} in {}", finished.stdout);
-    }
-    assert!(!finished.stdout.contains("ended: completed"), "{}", finished.stdout);
+    insta::assert_snapshot!(world.stable_text(&finished.stdout), @r#"
+    run "Dates" ([ID]), at most 3 sessions, 3 open items in fix_plan.md
+    ── iteration 1: Item one
+       client [VERSION], claude-opus-5-5
+       Bash echo 'Item one' >> work.txt && sed -i.bak 's/^- \[ \] Item one$/- [x] Item one/…
+       iteration 1 ended its turn; "Item one" is ticked
+       RALPH_CONTINUE|next|2 open items   ($0.01)
+    ── iteration 2: Item two
+       client [VERSION], claude-opus-5-5
+       iteration 2 ended its turn; "Item two" is still open
+       RALPH_CONTINUE|next|2 open items   ($0.02)
+    ── iteration 3: Item two
+       client [VERSION], claude-opus-5-5
+       Bash echo 'Item two' >> work.txt && sed -i.bak 's/^- \[ \] Item two$/- [x] Item two/…
+       iteration 3 ended its turn; "Item two" is ticked
+       RALPH_STOP|max_iterations|3 iterations done   ($0.03)
+    "#);
 }
 
 #[test]
@@ -75,12 +92,39 @@ fn a_session_that_the_user_stopped_for_good_has_not_crashed() {
     world.plimsoll(&["stop"]).run().expect_success();
     let finished = run.wait(SOON);
     assert_eq!(finished.code, Some(9), "{finished:?}");
-    assert!(finished.stdout.contains("iteration 1 was ended by `plimsoll stop`"), "{}", finished.stdout);
+    insta::assert_snapshot!(world.stable_text(&finished.stdout), @r#"
+    run "Do the plan." ([ID]), at most 50 sessions, 3 open items in fix_plan.md
+    ── iteration 1: Item one
+       client [VERSION], claude-opus-5-5
+       Bash touch begun; sleep 50
+       iteration 1 was ended by `plimsoll stop`; "Item one" is still open
+       RALPH_STOP|cancelled|   (about $0.00)
+    "#);
     assert_eq!(ending_of_the_first(&world), "cancelled");
-    for what in [&["log"][..], &["report", "-o", "-"], &["status"]] {
-        let told = world.plimsoll(what).run().stdout;
-        assert!(!told.contains("crash"), "{what:?}: {told}");
-    }
+    insta::assert_snapshot!(stable_log(&world), @r#"
+    ── [DAY]
+    [TIME]   -  run "Do the plan." started: 3 items, at most 50 sessions
+    [TIME]   1  session began (fresh)
+    [TIME]   1  run cancelled with `plimsoll stop`
+    [TIME]   1  client ended by Plimsoll: the run was cancelled
+    [TIME]   1  session ended
+    [TIME]   1  run over (cancelled) (about $0.00 so far)
+    "#);
+    insta::assert_snapshot!(world.stable_text(&status(&world)), @"
+    Do the plan. ([ID])
+    Status       cancelled with `plimsoll stop`
+    Items        0 of 3 done, 3 open
+      [ ] Item one
+      [ ] Item two
+      [ ] Item three
+    Sessions     1 of at most 50
+    Peaks        ?
+    Cost         about $0.00, 60 tokens
+    Time         started [TIME], ended [TIME], took [DURATION]
+    Next         start a new run with: plimsoll run
+    More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
+    ");
+    assert!(!report(&world).contains("crash"), "{}", report(&world));
 }
 
 #[test]
@@ -94,19 +138,58 @@ fn a_session_that_ctrl_c_ended_was_ended_by_the_user_and_one_that_was_silent_by_
     run.interrupt();
     let finished = run.wait(SOON);
     assert_eq!(finished.code, Some(130), "{finished:?}");
-    assert!(finished.stdout.contains("iteration 1 was ended by you (Ctrl-C"), "{}", finished.stdout);
+    insta::assert_snapshot!(world.stable_text(&finished.stdout), @r#"
+    run "Do the plan." ([ID]), at most 50 sessions, 3 open items in fix_plan.md
+    ── iteration 1: Item one
+       client [VERSION], claude-opus-5-5
+       Bash echo half > half.txt; touch begun; sleep 50
+       stopping after the current session (Ctrl-C again ends it now); --resume continues
+       ending the session now
+       iteration 1 was ended by you (Ctrl-C, or a signal); "Item one" is still open
+       RALPH_PAUSE|-|interrupted   (about $0.00)
+    "#);
     assert_eq!(ending_of_the_first(&world), "interrupted");
-    for what in [&["log"][..], &["report", "-o", "-"], &["status"]] {
-        let told = world.plimsoll(what).run().stdout;
-        assert!(!told.contains("crash") && !told.contains("broke off"), "{what:?}: {told}");
-    }
-    assert!(status(&world).contains("cut short"), "{}", status(&world));
+    insta::assert_snapshot!(stable_log(&world), @r#"
+    ── [DAY]
+    [TIME]   -  run "Do the plan." started: 3 items, at most 50 sessions
+    [TIME]   1  session began (fresh)
+    [TIME]   1  session ended
+    [TIME]   1  checkpoint after a session that was cut short: .claude/handoffs/[DATE-TIME].md (item "Item one")
+    [TIME]   1  uncommitted work committed as [COMMIT]… (2 files): ralph: checkpoint iter 1 (unfinished)
+    [TIME]   1  paused: interrupted (about $0.00 so far)
+    "#);
+    insta::assert_snapshot!(world.stable_text(&status(&world)), @r#"
+    Do the plan. ([ID])
+    Status       paused: interrupted
+    Current item "Item one", session 1
+    Context      0% (10 of 1M tokens); checkpoint at 85%
+    Items        0 of 3 done, 3 open
+      [ ] Item one
+      [ ] Item two
+      [ ] Item three
+    Sessions     1 of at most 50, 1 pause
+    Peaks        ?
+    Checkpoints  the last: .claude/handoffs/[DATE-TIME].md (cut short, session 1)
+    Cost         about $0.00, 60 tokens
+    Time         started [TIME], [DURATION] ago
+    Next         plimsoll run --resume
+    More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
+    "#);
+    let page = report(&world);
+    assert!(!page.contains("crash") && !page.contains("broke off"), "{page}");
 
     let (world, _model) = run_with(|| Step::text("never").hang(Duration::from_secs(50)));
     let run = begin(&world, &["--idle-timeout", "2s", "--max-iterations", "1"]);
     let finished = run.wait(SOON);
-    let words = "iteration 1 was ended by Plimsoll: no output for 2 s";
-    assert!(finished.stdout.contains(words), "{}", finished.stdout);
+    // The silence is a setting, which the comparison must see.
+    let stdout = finished.stdout.replace("no output for 2 s", "no output for two seconds");
+    insta::assert_snapshot!(world.stable_text(&stdout), @r#"
+    run "Do the plan." ([ID]), at most 1 session, 3 open items in fix_plan.md
+    ── iteration 1: Item one
+       client [VERSION], claude-opus-5-5
+       iteration 1 was ended by Plimsoll: no output for two seconds; "Item one" is still open
+       RALPH_STOP|max_iterations|1 iteration done   ($0.00)
+    "#);
 }
 
 #[test]
@@ -135,8 +218,21 @@ fn status_and_progress_say_since_when_the_api_cannot_be_reached() {
     let is_said = || line(&status(&world), "Status").contains("the API cannot be reached since ");
     world.wait_until(is_said, "since when, in the status");
     let screen = status(&world);
-    assert!(line(&screen, "Status").contains("the client retries by itself"), "{screen}");
-    assert!(!screen.contains("it continues by itself"), "{screen}");
+    insta::assert_snapshot!(world.stable_text(&screen), @r#"
+    Do the plan. ([ID])
+    Status       running: a `plimsoll run` is active; the API cannot be reached since [TIME]; the client retries by itself
+    Current item "Item one", session 1
+    Context      ? (nothing has been answered yet, or the transcript cannot be read)
+    Items        0 of 3 done, 3 open
+      [ ] Item one
+      [ ] Item two
+      [ ] Item three
+    Sessions     1 of at most 50, 1 running
+    Cost         $0.00, 0 tokens
+    Time         started [TIME], [DURATION] ago
+    Next         nothing, or check your network: the session continues once the API answers
+    More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
+    "#);
     run.kill();
     world.end_leftovers();
 }
@@ -167,29 +263,71 @@ fn a_run_that_is_over_is_not_resumed() {
     let _model = ScriptedAgent::new(honest).start(&mut world);
     run(&world, &[]).expect_success();
     let again = resume(&world, &[]);
-    assert!(again.stderr.contains("there is nothing to resume"), "{again:?}");
+    insta::assert_snapshot!(world.stable_text(&again.stderr), @r#"plimsoll: the run "Dates" is over (completed): there is nothing to resume"#);
     assert!(events(&journal(&world), "resumed").is_empty(), "{:#?}", journal(&world));
-    assert!(!world.plimsoll(&["log"]).run().stdout.contains("run resumed"));
+    insta::assert_snapshot!(stable_log(&world), @r#"
+    ── [DAY]
+    [TIME]   -  run "Dates" started: 1 item, at most 50 sessions
+    [TIME]   1  session began (fresh)
+    [TIME]   1  session ended, peak 3%
+    [TIME]   1  ticked "Item three"; run completed: 1 item ($0.01 so far)
+    "#);
 }
 
 #[test]
 fn a_pending_ctrl_c_is_shown_until_the_run_has_stopped() {
-    let (world, _model) = run_with(|| Step::bash("touch begun; while [ ! -e go ]; do sleep 0.1; done"));
+    let (world, _model) =
+        run_with(|| Step::bash("touch begun; while [ ! -e go ]; do sleep 0.1; done").usage(31_000));
     let mut run = begin(&world, &[]);
     wait_for(&world, "begun");
     run.interrupt();
     let is_said = || line(&status(&world), "Status").contains("stops after this session (Ctrl-C)");
     world.wait_until(is_said, "the pending stop");
-    assert!(line(&status(&world), "Next").contains("stops after this session"), "{}", status(&world));
+    insta::assert_snapshot!(world.stable_text(&status(&world)), @r#"
+    Do the plan. ([ID])
+    Status       running: a `plimsoll run` is active, and stops after this session (Ctrl-C)
+    Current item "Item one", session 1
+    Context      3% (31k of 1M tokens); checkpoint at 85%
+    Items        0 of 3 done, 3 open
+      [ ] Item one
+      [ ] Item two
+      [ ] Item three
+    Sessions     1 of at most 50, 1 running
+    Cost         about $0.01, 31k tokens
+    Time         started [TIME], [DURATION] ago
+    Next         nothing: it stops after this session; Ctrl-C again ends the session now; to continue later: plimsoll run --resume
+    More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
+    "#);
     world.write("go", "");
     let finished = run.wait(SOON);
     assert_eq!(finished.code, Some(130), "{finished:?}");
-    assert!(
-        finished.stdout.contains("stopped after this session, as requested with Ctrl-C"),
-        "{}",
-        finished.stdout
-    );
-    assert!(!status(&world).contains("Ctrl-C)"), "{}", status(&world));
+    insta::assert_snapshot!(world.stable_text(&finished.stdout), @r#"
+    run "Do the plan." ([ID]), at most 50 sessions, 3 open items in fix_plan.md
+    ── iteration 1: Item one
+       client [VERSION], claude-opus-5-5
+       Bash touch begun; while [ ! -e go ]; do sleep 0.1; done
+       stopping after the current session (Ctrl-C again ends it now); --resume continues
+       iteration 1 ended its turn; "Item one" is still open
+       RALPH_CONTINUE|checkpoint|.claude/handoffs/[DATE-TIME].md   ($0.01)
+       stopped after this session, as requested with Ctrl-C
+    "#);
+    insta::assert_snapshot!(world.stable_text(&status(&world)), @r#"
+    Do the plan. ([ID])
+    Status       paused: interrupted by you
+    Current item "Item one", session 1
+    Context      3% (31k of 1M tokens); checkpoint at 85%
+    Items        0 of 3 done, 3 open
+      [ ] Item one
+      [ ] Item two
+      [ ] Item three
+    Sessions     1 of at most 50
+    Peaks        3%
+    Checkpoints  the last: .claude/handoffs/[DATE-TIME].md (unfinished at 3%, session 1)
+    Cost         $0.01, 62k tokens
+    Time         started [TIME], [DURATION] ago
+    Next         plimsoll run --resume
+    More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
+    "#);
     let mut run = world.plimsoll(&["run", "--resume"]).spawn();
     world.wait_until(|| world.json(STATE)["iteration"] == 2, "it goes on");
     assert!(!status(&world).contains("stops after"), "{}", status(&world));
@@ -210,6 +348,12 @@ fn with_context_knows_the_session_in_the_agents_own_shell() {
     assert_eq!(world.read("shown.txt"), "44 440000 1000000\n");
 }
 
+/// What `plimsoll turns` printed, with SESSION in place of the first digits of the session's id.
+fn stable_turns(world: &World, printed: &str) -> String {
+    let session = printed.trim_start_matches("Turn ").split(':').next().expect("a session");
+    world.stable_text(&printed.replace(&format!("{session}:"), "SESSION:"))
+}
+
 #[test]
 fn a_turn_has_one_number_in_the_list_and_alone() {
     let steps = vec![Step::bash("echo first"), Step::bash("echo second"), Step::text("Third.")];
@@ -217,12 +361,21 @@ fn a_turn_has_one_number_in_the_list_and_alone() {
     let world = installed(&model);
     world.claude(&["-p", "Count.", "--model", "opus", "--allowedTools", "Bash"]).run().expect_success();
     let list = world.plimsoll(&["turns", "list"]).run().expect_success().stdout;
-    assert!(
-        list.lines().nth(1).is_some_and(|row| row.contains(":2 ") && row.contains("echo second")),
-        "{list}"
-    );
+    insta::assert_snapshot!(stable_turns(&world, &list), @"
+    SESSION:1    [TIME]     10  ok           Bash(echo first)
+    SESSION:2    [TIME]     10  ok           Bash(echo second)
+    SESSION:3    [TIME]     10  ok           Third.
+    ");
     let shown = world.plimsoll(&["turns", "show", "2"]).run().expect_success().stdout;
-    assert!(shown.starts_with("Turn ") && shown.contains(":2 ") && shown.contains("echo second"), "{shown}");
+    insta::assert_snapshot!(stable_turns(&world, &shown), @"
+    Turn SESSION:2   [TIME]   (record 12)
+    Session  [ID], stream main
+    Model    claude-opus-5-5, stopped for tool_use, reasoning none
+    Tokens   10 input (0 from the cache), 50 output
+
+    → Bash(echo second)   [ok, [DURATION]]
+      | second
+    ");
 }
 
 #[test]
@@ -241,9 +394,10 @@ fn the_last_turn_of_a_killed_session_is_seen_at_once() {
     client.kill();
     client.wait(SOON);
     world.end_leftovers();
-    let list = list();
-    let last = list.lines().last().unwrap_or_default();
-    assert!(last.contains("abandoned") && last.contains("touch begun"), "{list}");
+    insta::assert_snapshot!(stable_turns(&world, &list()), @"
+    SESSION:1    [TIME]     10  ok           Bash(echo before)
+    SESSION:2    [TIME]     10  abandoned    Bash(touch begun; sleep 50) — A long one.
+    ");
 }
 
 #[test]
@@ -254,11 +408,15 @@ fn plan_says_that_nothing_fits_where_a_session_begins_above_its_checkpoint() {
     world.plimsoll(&["init", "--local"]).run().expect_success();
     world.claude(&["-p", "Hello.", "--model", "opus"]).run().expect_success();
     let plan = world.plimsoll(&["plan", "--markdown"]).run().expect_success().stdout;
-    assert!(
-        plan.contains("No item fits into a session: a new one already holds about 900k tokens"),
-        "{plan}"
-    );
-    assert!(!plan.contains("sessions"), "no number: {plan}");
+    insta::assert_snapshot!(world.stable_text(&plan), @"
+    ## Plan
+
+    2 items open in fix_plan.md, 0 done. A session has room for about 0 tokens before L2 (window 1M).
+
+    No item fits into a session: a new one already holds about 900k tokens with its first answer, and the checkpoint (L2) comes at 845k.
+
+    Check what is loaded at the start (`/context` in Claude Code shows it): CLAUDE.md files, MCP servers, a resumed conversation; or choose a model with a larger window.
+    ");
     let json = world.plimsoll(&["plan", "--json"]).run().expect_success().json();
     assert_eq!((&json["one_by_one"], &json["items"][0]["sessions"]), (&json!(null), &json!(null)), "{json}");
 }
@@ -306,16 +464,21 @@ fn a_refused_tool_ends_with_the_whole_command_that_goes_on() {
     let finished = world.plimsoll(&[&arguments[..], &extra].concat()).run();
     assert_eq!(finished.code, Some(4), "{finished:?}");
     let command = behind(&finished.stderr, "to continue: ");
-    for words in
-        ["plimsoll run --resume --reset-breaker -- ", "--model opus", "--allowedTools Read ", "Bash", "Write"]
-    {
-        assert!(command.contains(words), "{words} in {command}");
-    }
-    assert!(
-        line(&status(&world), "Next").contains("plimsoll run --resume --reset-breaker -- "),
-        "{}",
-        status(&world)
-    );
+    insta::assert_snapshot!(command, @r#"plimsoll run --resume --reset-breaker -- --model opus --allowedTools Read Write Bash --append-system-prompt "Say 'it'.""#);
+    insta::assert_snapshot!(world.stable_text(&status(&world)), @r#"
+    Do the plan. ([ID])
+    Status       stuck (circuit_breaker): permission_denied: in 2 sessions in a row the client refused the tool Write: allow it after `--`, for example with
+                 --allowedTools Write
+    Items        0 of 1 done, 1 open
+      [ ] Item one
+    Sessions     2 of at most 50
+    Peaks        ? ?
+    Cost         $0.01, 600 tokens
+    Time         started [TIME], ended [TIME], took [DURATION]
+    Trouble      2 sessions without progress, 2 sessions with the same error (This Bash command contains multiple operations. T…), 2 promises refused, 2 sessions w…
+    Next         plimsoll run --resume --reset-breaker -- --model opus --allowedTools Read Write Bash --append-system-prompt "Say 'it'."
+    More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
+    "#);
     let again = world.command("sh", &["-c", &command]).run();
     assert_eq!(again.code, Some(0), "{command}: {again:?}");
     assert_eq!(world.git(&["log", "-1", "--format=%s"]), "Finish Item one");
@@ -330,6 +493,12 @@ fn a_run_that_stops_for_another_reason_says_apart_how_to_allow_what_was_refused(
     let arguments = ["run", "--objective", "Do the plan.", "--max-iterations", "1", "--", "--model", "opus"];
     let finished = world.plimsoll(&arguments).run();
     assert_eq!(finished.code, Some(3), "{finished:?}");
+    insta::assert_snapshot!(world.stable_text(&finished.stderr), @"
+    plimsoll: warning: neither the arguments nor the settings of Claude Code seem to allow Bash, and nobody will be there to ask, so sessions may be refused builds, tests and commits; to allow it: plimsoll run --objective 'Do the plan.' --max-iterations 1 -- --model opus --allowedTools Bash
+    plimsoll: to continue: plimsoll run --resume --max-iterations N, with a larger N
+    plimsoll: to continue and allow what the client refused (Write, Bash): plimsoll run --resume --max-iterations 11 -- --model opus --allowedTools Write Bash
+    plimsoll: to see what happened: plimsoll report --open, or plimsoll log
+    ");
     let command = behind(&finished.stderr, "to continue and allow what the client refused (Write, Bash): ");
     let again = world.command("sh", &["-c", &command]).run();
     assert_eq!(again.code, Some(0), "{command}: {again:?}");
