@@ -48,6 +48,12 @@ fn ask(world: &World, prompt: &str) -> Value {
     world.claude(&[&args[..], &["--verbose"]].concat()).run().expect_success().result()
 }
 
+/// What our command says to the model: the client puts its own text before and after it.
+fn text_of_command(request: &str) -> &str {
+    let start = request.find("The user called `/ralph`").expect("the command's text");
+    request[start..].split("\n\n# Environment").next().unwrap_or_default()
+}
+
 #[test]
 fn a_headless_session_answers_with_the_table_of_its_run() {
     let mut world = world();
@@ -55,30 +61,46 @@ fn a_headless_session_answers_with_the_table_of_its_run() {
     world.use_model(&model);
     let result = ask(&world, "/ralph context");
     let told = model.main_requests()[0].last_text();
-    assert!(
-        told.contains(&format!(
-            "`context`: `{}`. Your whole answer is what it printed",
-            named("status --markdown")
-        )),
-        "{told}"
-    );
+    insta::assert_snapshot!(world.stable_text(text_of_command(&told)), @"
+    The user called `/ralph` with: context
+
+    `/ralph` runs the `[BIN]/plimsoll` command. The first word above says which action the user wants; the rest is plain text, never a command to run. Do that one thing with the Bash tool, show the user what it printed, and stop. If a command fails, show its message and change nothing. Quote the user's text for the shell, in single quotes.
+
+    - `status`: `[BIN]/plimsoll status`. Summarise it in a few lines.
+    - `checkpoint [summary]`: `[BIN]/plimsoll checkpoint --summary 'the summary'`. Without a summary write one yourself: one or two sentences on what is done and what comes next, facts only. Your whole answer is what it printed from the line that begins with `##` on, word for word.
+    - `context`: `[BIN]/plimsoll status --markdown`. Your whole answer is what it printed, word for word, as Markdown: no code block, no line added, omitted or rephrased.
+    - `stop`: `[BIN]/plimsoll stop`. This cancels the run; use it only because the user asked for it here.
+
+    Without a word, or with any other: run nothing, list these four, and show the command that starts a run in a terminal, in this project's folder: `[BIN]/plimsoll run --objective 'the objective' -- --permission-mode acceptEdits --allowedTools Bash`. If a plan or PROMPT.md has the task, it needs no `--objective`. Do not start working on the objective, and do not run the command yourself.
+    ");
     let shown = result["result"].as_str().unwrap_or_default();
-    for row in [
-        "## Ralph Context Status",
-        "| Current Context     | 67% (668k of 1M tokens) |",
-        "| Level               | L0 (Normal) |",
-        "| Estimated Remaining | ~177k tokens to the checkpoint, ",
-        "| Forecast            | too little data yet (",
-        "| Current Item        | \"Implement OAuth callback (medium)\" |",
-        "| Item Complexity     | Medium (est. 40% of the window) |",
-        "| Iteration           | 1 of 50 (\"Auth\") |",
-        "**Recommendation**: ",
-        "Checkpoint will trigger automatically at 85%.",
-        "| Run                 | running: ",
-        "| Items               | 0 of 2 done |",
-    ] {
-        assert!(shown.contains(row), "{row}\n{result}");
-    }
+    // How many answers the client has written down by then varies.
+    let is_stable = |row: &&str| !row.starts_with("| Cost ") && !row.starts_with("| Forecast ");
+    let table: Vec<&str> = shown.lines().filter(is_stable).collect();
+    insta::assert_snapshot!(world.stable_text(&table.join("\n")), @r#"
+    ## Ralph Context Status
+
+    | Metric              | Value |
+    |---------------------|-------|
+    | Current Context     | 67% (668k of 1M tokens) |
+    | Level               | L0 (Normal) |
+    | Estimated Remaining | ~177k tokens to the checkpoint, ~299k to the auto-compact threshold (97%: the client compacts) |
+    | Current Item        | "Implement OAuth callback (medium)" |
+    | Item Complexity     | Medium (est. 40% of the window) |
+    | Iteration           | 1 of 50 ("Auth") |
+    | Run                 | running: no `plimsoll run` is active (a shell loop of your own is not detected) |
+    | Items               | 0 of 2 done |
+    | Next                | plimsoll run --resume |
+    | Session             | [ID] |
+    | Next Request        | about 668k tokens, with the answer and what has been added since |
+    | Source              | transcript, [DURATION] old |
+    | Window              | 1M tokens (table of models), claude-opus-5-5 |
+    | Thresholds          | L1 70%, L2 85%, L3 95% |
+
+    **Recommendation**: Continue with work that has begun. An item of this size will probably not fit before the checkpoint: if it has not begun, leave it to a fresh session.
+
+    Checkpoint will trigger automatically at 85%.
+    "#);
     let status = world.plimsoll(&["status"]).run().expect_success().stdout;
     assert!(status.contains("\nContext      67% (66") && status.contains("; checkpoint at 85%"), "{status}");
 }
@@ -90,9 +112,15 @@ fn a_checkpoint_is_told_with_its_iteration_and_what_follows() {
     world.use_model(&model);
     let result = ask(&world, "/ralph checkpoint");
     let shown = result["result"].as_str().unwrap_or_default();
-    let start = "## Ralph Checkpoint Created\n\n**Iteration**: 1 of 50\n**Context**: 67%\n**Handoff**: .claude/handoffs/";
-    assert!(shown.starts_with(start), "{result}");
-    assert!(shown.ends_with("a checkpoint on demand ends nothing."), "{result}");
+    insta::assert_snapshot!(world.stable_text(shown), @r#"
+    ## Ralph Checkpoint Created
+
+    **Iteration**: 1 of 50
+    **Context**: 67%
+    **Handoff**: .claude/handoffs/[DATE-TIME].md
+
+    The next session of "Auth" (2 open items) resumes from this point. This one continues: a checkpoint on demand ends nothing.
+    "#);
     let results = model.main_requests().last().expect("a request").tool_results();
     assert!(results[1].1.starts_with("CCS_CHECKPOINT_TRIGGERED|L0|67|.claude/handoffs/"), "{results:?}");
 }
@@ -144,7 +172,11 @@ fn start_in_a_session_leads_to_the_one_command_that_works_in_a_terminal() {
     let start =
         world.plimsoll(&["start", "--objective", "Do the plan."]).env("CLAUDE_CODE_SESSION_ID", "s1").run();
     let shown = &start.stderr;
-    assert!(start.code == Some(1) && shown.contains("nothing was started"), "{start:?}");
+    assert_eq!(start.code, Some(1), "{start:?}");
+    insta::assert_snapshot!(world.stable_text(shown), @"
+    plimsoll: a run starts its own sessions, and this is inside a session: nothing was started. The user can start the run with this command in a terminal:
+    cd [PROJECT] && plimsoll run --objective 'Do the plan.' -- --permission-mode acceptEdits --allowedTools Bash
+    ");
     for file in [".claude/ralph-state.json", "PROMPT.md"] {
         assert!(!world.exists(file), "{file} is prepared for nobody");
     }
@@ -166,8 +198,14 @@ fn start_in_a_session_says_what_is_in_the_way() {
     let inside = |arguments: &[&str]| world.plimsoll(arguments).env("CLAUDE_CODE_SESSION_ID", "s1").run();
     let refused = inside(&["start", "--objective", "Do it."]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("plimsoll plan --fix"), "{refused:?}");
+    insta::assert_snapshot!(world.stable_text(&refused.stderr), @"
+    plimsoll: the plan fix_plan.md has no item; these lines look like items without a checkbox (`- [ ] …`):
+      fix_plan.md:1: 1. Item one
+    to add the checkboxes: plimsoll plan --fix
+    for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md
+    ");
     std::fs::remove_file(world.path("fix_plan.md")).expect("the plan");
     let no_task = inside(&["start"]);
-    assert!(no_task.code == Some(1) && no_task.stderr.contains("there is no task"), "{no_task:?}");
+    assert_eq!(no_task.code, Some(1), "{no_task:?}");
+    insta::assert_snapshot!(world.stable_text(&no_task.stderr), @"plimsoll: there is no task: write a plan (fix_plan.md) or PROMPT.md, or give --objective TEXT or --objective-file FILE");
 }

@@ -1,6 +1,7 @@
 //! What a night meets beside the work itself: a client that is being updated, a lock that is held, a repository
 //! made anew, a list that is emptied, endings that leave the user's own changes alone.
 
+use crate::resume::harness::section;
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::Turn;
 use plimsoll_testkit::world::World;
@@ -50,7 +51,10 @@ fn a_client_that_is_gone_for_a_moment_does_not_end_the_night() {
     .start(&mut world);
     let finished = run(&world, &["--client", &client]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert!(finished.stdout.contains("trying again in 3 s"), "{}", finished.stdout);
+    // The wait is a setting, which the comparison must see.
+    let stdout = finished.stdout.replace("again in 3 s", "again in three seconds");
+    let fault = stdout.lines().find(|line| line.contains("trying again")).unwrap_or_default();
+    insta::assert_snapshot!(world.stable_text(fault), @"   cannot start [HOME]/client.sh: No such file or directory (os error 2); trying again in three seconds");
     let journal = journal(&world);
     assert!(!events(&journal, "fault").is_empty(), "the journal tells of it");
     assert_eq!(world.json(STATE)["iteration"], 3, "nothing was counted twice");
@@ -68,7 +72,22 @@ fn a_fault_at_the_first_step_is_told_at_once_and_leaves_the_run_paused_with_the_
     assert_eq!(state["status"], "paused");
     assert!(state["last_verdict"]["reason"].as_str().is_some_and(|reason| reason.contains("client.sh")));
     let status = world.plimsoll(&["status"]).run();
-    assert!(status.stdout.contains("fix the cause, then: plimsoll run --resume"), "{}", status.stdout);
+    insta::assert_snapshot!(world.stable_text(&status.stdout), @r#"
+    Dates ([ID])
+    Status       paused: cannot start [HOME]/client.sh: No such file or
+                 directory (os error 2)
+    Current item "Item one", session 1
+    Context      ? (nothing has been answered yet, or the transcript cannot be read)
+    Items        0 of 3 done, 3 open
+      [ ] Item one
+      [ ] Item two
+      [ ] Item three
+    Sessions     1 of at most 50
+    Cost         $0.00, 0 tokens
+    Time         started [TIME], [DURATION] ago
+    Next         fix the cause, then: plimsoll run --resume
+    More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
+    "#);
     let resumed = world.plimsoll(&["run", "--resume", "--client", "claude"]).run();
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
 }
@@ -96,6 +115,11 @@ fn a_repository_made_anew_does_not_let_a_second_run_begin() {
     assert_eq!(events(&journal(&world), "spawned").len(), 3);
 }
 
+/// What a prompt says of the session's item, without the steps to take.
+fn item_of_prompt(prompt: &str) -> &str {
+    section(prompt, "## Your item").split("\n\n1. ").next().unwrap_or_default()
+}
+
 #[test]
 fn an_emptied_list_comes_back_and_one_that_lost_an_item_is_told_of_it() {
     let mut world = world(ITEMS);
@@ -115,10 +139,26 @@ fn an_emptied_list_comes_back_and_one_that_lost_an_item_is_told_of_it() {
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let second = first_request_of(&model, 2);
-    assert!(second.contains("> Item one\n") && second.contains(" (3 of 3 items open)."));
+    insta::assert_snapshot!(item_of_prompt(&second), @"
+    ## Your item
+
+    > Item one
+
+    It is the first open item of `fix_plan.md` (3 of 3 items open).
+    ");
     assert!(world.read("fix_plan.md").contains("Nothing left to do."), "what was written there is not lost");
     let third = first_request_of(&model, 3);
-    assert!(third.contains("gone, unticked") && third.contains("- Item two"), "{third}");
+    insta::assert_snapshot!(item_of_prompt(&third), @"
+    ## Your item
+
+    > Item one
+
+    It is the first open item of `fix_plan.md` (2 of 2 items open).
+
+    These items were in `fix_plan.md` and are gone, unticked. First put each back as a `- [ ]` line, or as `- [x]` if it is done:
+
+    - Item two
+    ");
     assert_eq!(world.json(STATE)["completed_items"].as_array().map(Vec::len), Some(3));
 }
 
@@ -210,5 +250,18 @@ fn a_killed_session_costs_what_its_tokens_cost_elsewhere() {
     let cost = |index: usize| verdicts[index]["cost_usd"].as_f64().unwrap_or_default();
     assert!(cost(1) > cost(0) * 1.5, "{} after {}", cost(1), cost(0));
     assert_eq!(world.json(STATE)["cost_is_reckoned"], json!(true));
-    assert!(world.plimsoll(&["status"]).run().stdout.contains("about $"));
+    insta::assert_snapshot!(world.stable_text(&world.plimsoll(&["status"]).run().stdout), @"
+    Dates ([ID])
+    Status       completed: 3 items
+    Items        3 of 3 done
+      [x] Item one
+      [x] Item two
+      [x] Item three
+    Sessions     4 of at most 50
+    Peaks        10% 50% 10% 10%
+    Cost         about $0.33, 1.6M tokens
+    Time         started [TIME], ended [TIME], took [DURATION]
+    Next         nothing: the run is done; see git log and plimsoll report
+    More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
+    ");
 }

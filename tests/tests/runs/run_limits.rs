@@ -1,5 +1,6 @@
 //! Limits pause and do not count; money, tokens, time and the user's share of a quota end or hold the run.
 
+use crate::resume::harness::{section, stable_block};
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{
@@ -52,7 +53,8 @@ fn a_usage_limit_waits_for_its_reset_and_goes_on_by_itself_with_the_same_iterati
     let verdicts = markers(&journal(&world));
     let pauses: Vec<&String> = verdicts.iter().filter(|marker| marker.starts_with("RALPH_PAUSE|2")).collect();
     assert_eq!(pauses.len(), 1, "one pause, until the reset: {verdicts:?}");
-    assert!(pauses[0].contains("usage limit"), "{pauses:?}");
+    let (reason, _) = pauses[0].split_once(" · resets ").expect("when it resets");
+    insta::assert_snapshot!(world.stable_text(reason), @"RALPH_PAUSE|[DATE-TIME]|usage limit: You've hit your 5-hour limit");
     assert!(finished.stdout.contains("paused until "), "{}", finished.stdout);
     let refused = model
         .main_requests()
@@ -164,11 +166,12 @@ fn money_ends_the_run_and_more_of_it_opens_it_again() {
     let state = world.json(STATE);
     assert_eq!((&state["status"], &state["iteration"]), (&json!("budget"), &json!(1)));
     assert!(cost(&world) >= 0.001);
-    assert!(finished.stdout.contains("RALPH_STOP|budget|$"), "{}", finished.stdout);
+    let last = finished.stdout.lines().last().unwrap_or_default();
+    insta::assert_snapshot!(last, @"   RALPH_STOP|budget|$0.01 of $0.00 spent   ($0.01)");
 
     let same = resume(&world, &[]);
     assert_eq!(same.code, Some(3), "{same:?}");
-    assert!(same.stderr.contains("--max-cost"), "it says how to go on: {}", same.stderr);
+    insta::assert_snapshot!(world.stable_text(&same.stderr), @r#"plimsoll: the run "Dates" is over (budget): plimsoll run --resume --max-cost USD (or --max-tokens N), with more"#);
     assert_eq!(world.json(STATE)["iteration"], 1);
 
     let more = resume(&world, &["--max-cost", "50"]);
@@ -279,13 +282,25 @@ fn the_deadline_ends_a_session_at_work_and_keeps_what_it_did() {
     let state = world.json(STATE);
     assert_eq!((&state["status"], &state["iteration"]), (&json!("deadline"), &json!(2)));
     let handoff = state["context_checkpoint"]["handoff_file"].as_str().expect("a handoff");
-    assert!(world.read(handoff).contains("src/dates.txt"), "{}", world.read(handoff));
+    let handoff = world.read(handoff);
+    let files = section(&handoff, "## Files of the item, the one touched last first");
+    insta::assert_snapshot!(stable_block(&world, files), @"
+    ## Files of the item, the one touched last first
+
+    | File | Lines touched last | Change since [Finish Item one] |
+    |---|---|---|
+    | src/dates.txt | 45-80 | modified, committed (+36 -36) |
+    ");
     let past = resume(&world, &[]);
     assert_eq!(past.code, Some(3), "{past:?}");
-    assert!(past.stderr.contains("--deadline"), "{}", past.stderr);
+    insta::assert_snapshot!(world.stable_text(&past.stderr), @r#"plimsoll: the run "Dates" is over (deadline): plimsoll run --resume --deadline TIME, with a later one"#);
     let bad = world.plimsoll(&["run", "--resume", "--deadline", "2001-01-01 07:00"]).run();
     assert_eq!(bad.code, Some(2), "{bad:?}");
-    assert!(bad.stderr.contains("is in the past"), "{}", bad.stderr);
+    insta::assert_snapshot!(bad.stderr, @"
+    error: invalid value '2001-01-01 07:00' for '--deadline <TIME|DURATION>': 2001-01-01 07:00 is in the past
+
+    For more information, try '--help'.
+    ");
 }
 
 #[test]
@@ -306,7 +321,7 @@ fn a_share_of_the_quota_holds_the_run_until_the_quota_begins_anew() {
     let verdicts = markers(&journal);
     let pauses: Vec<&String> = verdicts.iter().filter(|marker| marker.starts_with("RALPH_PAUSE")).collect();
     assert_eq!(pauses.len(), 1, "{verdicts:?}");
-    assert!(pauses[0].contains("83% of the five-hour quota is used, and the run stops at 80%"), "{pauses:?}");
+    insta::assert_snapshot!(world.stable_text(pauses[0]), @"RALPH_PAUSE|[DATE-TIME]|83% of the five-hour quota is used, and the run stops at 80%");
     assert_eq!(status_and_iteration(&world), ("completed".to_owned(), 3), "a session that worked is counted");
     let begun: Vec<&Value> =
         events(&journal, "spawned").into_iter().map(|entry| &entry["iteration"]).collect();
@@ -345,7 +360,22 @@ fn a_quota_figure_without_a_reset_is_forgotten_at_resume() {
     state["quota"] = json!({"five_hour": {"percent": 85.0}});
     world.put_run(&state);
     let status = world.plimsoll(&["status"]).run().stdout;
-    assert!(status.contains("out of quota (budget)") && status.contains("--stop-at-limit"), "{status}");
+    insta::assert_snapshot!(world.stable_text(&status), @"
+    Dates ([ID])
+    Status       out of quota (budget): 85% of the five-hour quota is used, and the run stops at 80%
+    Items        1 of 3 done, 2 open
+      [x] Item one
+      [ ] Item two
+      [ ] Item three
+    Sessions     1 of at most 50
+    Peaks        3%
+    Cost         $0.01, 61k tokens
+    Quota        five-hour 85%; waits at 80%
+    Time         started [TIME], ended [TIME], took [DURATION]
+    Next         plimsoll run --resume, when the quota has room again (or with a larger --stop-at-limit
+                 PERCENT)
+    More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
+    ");
     let opened = resume(&world, &[]);
     assert_eq!(opened.code, Some(0), "{opened:?}");
     assert_eq!(status_and_iteration(&world), ("completed".to_owned(), 3));

@@ -329,19 +329,24 @@ fn without_bubblewrap_nothing_begins_and_nothing_continues() {
         let arguments = ["start", "--objective", "Do it.", "--verify", "true", "--verify-sandbox"];
         world.plimsoll(&arguments).env("PATH", path).run()
     };
-    let refused = |finished: &Finished, words: &str, hint: &str| {
+    let refusal = |finished: Finished| {
         assert_eq!(finished.code, Some(1), "{finished:?}");
-        assert!(finished.stderr.contains(words) && finished.stderr.contains(hint), "{finished:?}");
         assert!(!world.exists(".claude/ralph-state.json"), "{finished:?}");
+        world.stable_text(&finished.stderr)
     };
     let path = path_with(&world, &[]);
-    let missing = "--verify-sandbox needs bubblewrap (bwrap), which is not on your PATH";
-    refused(&start(&path), missing, "\nhint: install it (Debian and Ubuntu: apt install bubblewrap");
+    insta::assert_snapshot!(refusal(start(&path)), @"
+    plimsoll: --verify-sandbox needs bubblewrap (bwrap), which is not on your PATH
+    hint: install it (Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap)
+    ");
 
     // One that a clone brings is not started.
     let in_project = world.write_program("tools/bwrap", "#!/bin/sh\ntouch \"$HOME/started\"\n");
     let with_project = format!("{}:{path}", in_project.parent().unwrap().display());
-    refused(&start(&with_project), "tools/bwrap is ignored: inside the project", "hint: install it");
+    insta::assert_snapshot!(refusal(start(&with_project)), @"
+    plimsoll: --verify-sandbox needs bubblewrap (bwrap), which is not on your PATH; [PROJECT]/tools/bwrap is ignored: inside the project
+    hint: install it (Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap)
+    ");
     assert!(!world.home().join("started").exists());
 
     let world = sandbox_world();
@@ -350,11 +355,10 @@ fn without_bubblewrap_nothing_begins_and_nothing_continues() {
     let arguments = ["start", "--objective", "Do it.", "--verify", "true", "--verify-sandbox"];
     let finished = world.plimsoll(&arguments).env("PATH", &path).run();
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    assert!(
-        finished.stderr.contains(&format!("bubblewrap cannot make a sandbox here: {words}")),
-        "{finished:?}"
-    );
-    assert!(finished.stderr.contains("hint: it needs user namespaces"), "{finished:?}");
+    insta::assert_snapshot!(world.stable_text(&finished.stderr), @"
+    plimsoll: --verify-sandbox: bubblewrap cannot make a sandbox here: bwrap: No permissions to create new namespace
+    hint: it needs user namespaces: in a container allow them, on Ubuntu give bwrap an AppArmor profile that has `userns`
+    ");
     assert!(!world.exists(".claude/ralph-state.json"), "{finished:?}");
 
     // A run that was begun with the option keeps it.
@@ -362,7 +366,7 @@ fn without_bubblewrap_nothing_begins_and_nothing_continues() {
     let client = world.write_program(world.home().join("client"), "#!/bin/sh\n").display().to_string();
     let resumed = world.plimsoll(&["run", "--resume", "--client", &client]).env("PATH", &path).run();
     assert_eq!(resumed.code, Some(1), "{resumed:?}");
-    assert!(resumed.stderr.contains("cannot make a sandbox here"), "{resumed:?}");
+    assert_eq!(resumed.stderr, finished.stderr);
 }
 
 const FINISHES: &str = "begin; answers 30000; tick \"$item\"; says 'The item is done.'\n";
@@ -418,7 +422,10 @@ fn a_project_that_holds_the_home_is_refused() {
     std::fs::create_dir(world.path("home")).unwrap();
     let finished = start_run(&world, &["--verify-sandbox"], &["true".to_owned()]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    assert!(finished.stderr.contains("--verify-sandbox cannot hide your home: the project"), "{finished:?}");
+    insta::assert_snapshot!(world.stable_text(&finished.stderr), @"
+    plimsoll: --verify-sandbox cannot hide your home: the project [PROJECT] is or contains it
+    hint: move the project into a folder of its own
+    ");
 }
 
 /// Works on its item, and offers it.

@@ -109,8 +109,8 @@ fn a_parallel_run_into_whose_plan_an_unclear_line_comes_ends_blocked() {
     .start(&mut world);
     let finished = run(&world, &["2"]);
     assert_eq!(finished.code, Some(7), "{finished:?}");
-    assert!(finished.stdout.contains("RALPH_STOP|blocked|fix_plan.md has"), "{finished:?}");
-    assert!(finished.stdout.contains("- [-] late"), "{finished:?}");
+    let last = finished.stdout.lines().last().unwrap_or_default();
+    insta::assert_snapshot!(world.stable_text(last), @r#"   RALPH_STOP|blocked|fix_plan.md has lines that look like items and are none: line 5 "- [-] late", line 6 "- [-] late"; rewrite them with `plimsoll plan --fix`, then resume   ($0.03)"#);
 }
 
 /// The worktrees are in the user's state: Git knows them by their places without a link, and we by HOME.
@@ -279,8 +279,26 @@ fn an_item_whose_review_gives_no_verdict_is_not_merged_and_asks() {
     let target = target(&world);
     let merged = world.git(&["ls-tree", "-r", "--name-only", &target]);
     assert!(merged.contains("done/2.txt") && !merged.contains("done/1.txt"), "{merged}");
-    let status = world.plimsoll(&["status"]).run().expect_success().stdout;
-    assert!(status.contains("1 of 2 done") && status.contains("Two reviews of this item"), "{status}");
+    // Wide enough for the folder of the worktrees.
+    let status = world.plimsoll(&["status"]).env("COLUMNS", "240").run().expect_success().stdout;
+    let status = status.replace(&target, "[TARGET]");
+    insta::assert_snapshot!(world.stable_text(&status), @r#"
+    Dates ([ID])
+    Status       blocked: it needs your answer: Two reviews of this item gave no verdict (its answer has no line `VERDICT: pass` or `VERDICT: findings` with findings below it), so it is not done yet. Tick it yourself if it is, or answer what to
+                 do. (item "Item 1")
+    Items        1 of 2 done, 1 open, 1 item waits for your answer
+      [x] Item 2
+      [ ] Item 1 (waits for your answer)
+    Question     1. "Item 1": Two reviews of this item gave no verdict (its answer has no line `VERDICT: pass` or `VERDICT: findings` with findings below it), so it is not done yet. Tick it yourself if it is, or answer what to do.
+                 plimsoll status --answer 1 'your answer'
+    Workers      worktrees: [HOME]/.local/state/plimsoll/trees/[ID]
+    Sessions     2 of at most 50
+    Cost         $0.05, 0 tokens
+    Time         started [TIME], ended [TIME], took [DURATION]
+    Branch       [TARGET]; to merge it: git switch main && git merge [TARGET]
+    Next         answer and continue: plimsoll run --resume --answer 1 'your answer'
+    More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
+    "#);
 }
 
 /// Git does not look at a file that is assumed to be unchanged: the worktree shows another content than the commit that lands.
@@ -461,7 +479,7 @@ fn what_a_killed_run_has_left_at_work_is_shown_and_ended_by_stop() {
     };
     world.wait_until(|| pids.iter().all(is_gone), "the workers end");
     let over = resume(&world);
-    assert!(over.stderr.contains("is over (cancelled)"), "{over:?}");
+    insta::assert_snapshot!(world.stable_text(&over.stderr), @r#"plimsoll: the run "Dates" is over (cancelled): there is nothing to resume"#);
 }
 
 #[test]
@@ -601,39 +619,46 @@ fn one_ctrl_c_lets_sessions_finish_two_end_them_and_what_is_cancelled_stays_so()
 
 #[test]
 fn where_workers_cannot_share_a_plan_nothing_begins_and_the_reason_is_named() {
-    let refused = |world: &World, arguments: &[&str], words: &str| {
+    let refusal = |world: &World, arguments: &[&str]| {
         let finished = run(world, arguments);
         assert_eq!(finished.code, Some(1), "{finished:?}");
-        assert!(finished.stderr.contains(words), "{words}: {finished:?}");
         assert!(!world.exists(STATE), "{finished:?}");
+        world.stable_text(&finished.stderr)
     };
     let mut world = world(TWO);
     let _model = ScriptedAgent::new(honest).start(&mut world);
-    for option in ["--pack", "--memory", "--branch=night", "--commit=off"] {
-        refused(&world, &["2", option], "cannot be used with --workers yet");
+    let options = [
+        ("--pack", "--pack"),
+        ("--memory", "--memory"),
+        ("--branch=night", "--branch"),
+        ("--commit=off", "--commit off"),
+    ];
+    for (option, name) in options {
+        let expected = format!("plimsoll: {name} cannot be used with --workers yet: leave one of them out\n");
+        assert_eq!(refusal(&world, &["2", option]), expected);
     }
     world.write("src/dates.txt", "changed\n");
-    refused(&world, &["2"], "there are uncommitted changes, which no worker would see: commit or stash them");
+    insta::assert_snapshot!(refusal(&world, &["2"]), @"plimsoll: there are uncommitted changes, which no worker would see: commit or stash them (git status shows them), then run this again");
     world.git(&["checkout", "-q", "."]);
     world.git(&["checkout", "-q", "--detach"]);
-    refused(&world, &["2"], "HEAD is detached");
+    insta::assert_snapshot!(refusal(&world, &["2"]), @"plimsoll: HEAD is detached, so there is no branch to merge the work into: check one out first (git switch BRANCH)");
     world.git(&["checkout", "-q", "main"]);
     world.write(".gitmodules", "");
     world.git(&["add", ".gitmodules"]);
-    refused(&world, &["2"], "this repository has submodules");
+    insta::assert_snapshot!(refusal(&world, &["2"]), @"plimsoll: this repository has submodules, which worktrees do not have: run it without --workers");
     world.git(&["rm", "-qf", ".gitmodules"]);
     world.write("plimsoll-item.md", "mine\n");
     world.git(&["add", "plimsoll-item.md"]);
-    refused(&world, &["2"], "git follows a file plimsoll-item.md");
+    insta::assert_snapshot!(refusal(&world, &["2"]), @"plimsoll: git follows a file plimsoll-item.md, which is where the plan of a worker would be: rename it, and commit");
     world.git(&["rm", "-qf", "plimsoll-item.md"]);
     std::fs::write(world.path(".git/shallow"), world.git(&["rev-parse", "HEAD"]) + "\n").expect("a file");
-    refused(&world, &["2"], "this is a shallow clone");
+    insta::assert_snapshot!(refusal(&world, &["2"]), @"plimsoll: this is a shallow clone, in which branches cannot be put together: git fetch --unshallow");
     std::fs::remove_file(world.path(".git/shallow")).expect("it was there");
     std::fs::remove_file(world.path("fix_plan.md")).expect("it was there");
     world.git(&["commit", "-qam", "No plan"]);
-    refused(&world, &["2"], "workers need a plan");
+    insta::assert_snapshot!(refusal(&world, &["2"]), @"plimsoll: workers need a plan, whose items they share: write fix_plan.md, or name one with --todo");
     let plain = World::without_git();
-    refused(&plain, &["2", "--client", "/bin/true"], "workers need a git repository");
+    insta::assert_snapshot!(refusal(&plain, &["2", "--client", "/bin/true"]), @"plimsoll: workers need a git repository, and [PROJECT] is in none: git init, then commit");
 }
 
 #[test]
@@ -666,9 +691,11 @@ fn a_second_run_is_refused_a_limit_pauses_all_and_the_users_branch_gets_everythi
         begin(&world, &["2", "--setup", "touch $(git rev-parse --git-dir)/ready", "--deliver", "merge"]);
     world.wait_until(|| !model.main_requests().is_empty(), "the first works");
     let second = run(&world, &["2"]);
-    assert!(
-        second.code == Some(1) && second.stderr.contains("another `plimsoll run` is active"),
-        "{second:?}"
+    assert_eq!(second.code, Some(1), "{second:?}");
+    let (reason, _) = second.stderr.split_once(", iteration ").expect("the iteration");
+    insta::assert_snapshot!(
+        world.stable_text(reason),
+        @r#"plimsoll: another `plimsoll run` is active in this project: the run "Dates" ([ID])"#
     );
     world.wait_until(|| world.json(STATE)["status"] == "paused", "all pause");
     let waiting = crate::status_figures::activity(&world);
