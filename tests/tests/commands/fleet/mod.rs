@@ -48,6 +48,21 @@ impl Bench {
         self.fleet(&[&["create", "night"], words].concat())
     }
 
+    /// Returns a text without what differs from one world, one server or one installation of PostgreSQL to the next.
+    fn stable_text(&self, text: &str) -> String {
+        let socket = self.server.socket();
+        let value = |name: &str| socket.split(' ').find_map(|part| part.strip_prefix(name)).expect("a part");
+        let version: String = self.sql().query_one("show server_version", &[]).expect("an answer").get(0);
+        let text = text.replace(value("host="), "[SOCKET]").replace(value("port="), "[PORT]");
+        self.world.stable_text(&text.replace(&version, "[VERSION]"))
+    }
+
+    /// Returns the error of a command that failed and printed nothing else.
+    fn error_of(&self, finished: &Finished) -> String {
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{finished:?}");
+        self.stable_text(&finished.stderr)
+    }
+
     /// The end of a branch of the remote.
     fn there(&self, branch: &str) -> Option<String> {
         let listed = self.world.git(&["ls-remote", "origin", &format!("refs/heads/{branch}")]);
@@ -91,13 +106,4 @@ fn fail_for_good(member: &mut Fleet, worker: &str, reason: &str) -> Claim {
     }
     tell(member, failed, "", ItemOutcome::Failed(reason.to_owned()));
     failed
-}
-
-/// It did not succeed, and says so.
-fn refused(finished: &Finished, words: &[&str]) {
-    assert_eq!(finished.code, Some(1), "{finished:?}");
-    for words in words {
-        assert!(finished.stderr.contains(words), "{words}\n{finished:?}");
-    }
-    assert!(finished.stderr.starts_with("plimsoll: "), "{finished:?}");
 }

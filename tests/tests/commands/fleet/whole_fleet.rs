@@ -1,6 +1,6 @@
 //! A fleet from its first to its last command; the work in between is done on the board, without clients.
 
-use super::{Bench, PLAN, TASK, fail_for_good, refused, tell};
+use super::{Bench, PLAN, TASK, fail_for_good, tell};
 use crate::json_outputs::{check, page};
 use plimsoll_domain::workers::ItemOutcome;
 use plimsoll_fleet::WorkerReport;
@@ -21,22 +21,28 @@ fn report(name: &str, machine: &str, cost: f64) -> WorkerReport {
     }
 }
 
+/// Returns the log's events without the headings, which are days.
+fn events_of(bench: &Bench, log: &str) -> String {
+    let events: Vec<&str> = log.lines().filter(|line| !line.starts_with("── ")).collect();
+    bench.stable_text(&events.join("\n").replace(&SHA[..12], "[ENDED COMMIT]"))
+}
+
 #[test]
 fn a_plan_of_a_clone_becomes_a_fleet_whose_work_has_a_branch_of_its_own() {
     let bench = Bench::new();
-    let empty = bench.fleet(&["status"]);
-    refused(&empty, &["has no fleet yet", "hint: create a fleet first"]);
+    insta::assert_snapshot!(bench.error_of(&bench.fleet(&["status"])), @"
+    plimsoll: the database at [SOCKET]/.s.PGSQL.[PORT] has no fleet yet
+    hint: create a fleet first, or set PLIMSOLL_DATABASE_URL to the database that has it
+    ");
     let created = bench
         .create(&["--verify", "make test", "--max-cost", "40", "--max-iterations", "90"])
         .expect_success();
     let head = bench.head();
-    for words in [
-        &format!("the fleet `night` is created: 4 open items, from {}\n", &head[..12]),
-        "its work comes together on plimsoll/night of origin\n",
-        "plimsoll fleet join night --workers N -- CLIENT ARGS",
-    ] {
-        assert!(created.stdout.contains(words), "{words}\n{created:?}");
-    }
+    insta::assert_snapshot!(created.stdout.replace(&head[..12], "[HEAD]"), @"
+    the fleet `night` is created: 4 open items, from [HEAD]
+    its work comes together on plimsoll/night of origin
+    in a clone on each machine: plimsoll fleet join night --workers N -- CLIENT ARGS
+    ");
     assert_eq!(bench.there("plimsoll/night"), Some(head.clone()));
     assert_eq!(bench.there("main"), Some(head.clone()));
     let row = bench
@@ -68,10 +74,10 @@ fn a_plan_of_a_clone_becomes_a_fleet_whose_work_has_a_branch_of_its_own() {
         bench.sql().query_one("select jsonb_agg(plan)::text from plimsoll.plan", &[]).expect("JSON").get(0);
     assert!(!all.contains("great care"), "the task is no business of the database's: {all}");
 
-    refused(
-        &bench.create(&[]),
-        &["there is a fleet with the name `night` already", "hint: choose another name"],
-    );
+    insta::assert_snapshot!(bench.error_of(&bench.create(&[])), @"
+    plimsoll: there is a fleet with the name `night` already
+    hint: choose another name, or forget that fleet first
+    ");
     assert_eq!(bench.sql().query("select from plimsoll.plan", &[]).expect("rows").len(), 1);
     let listed = bench.fleet(&["status"]).expect_success();
     assert_eq!(listed.stdout, "night: no worker is there; 1 of 5 items merged, 4 open; $0.00 of $40.00\n");
@@ -80,7 +86,16 @@ fn a_plan_of_a_clone_becomes_a_fleet_whose_work_has_a_branch_of_its_own() {
     // From anywhere, without a clone.
     let elsewhere =
         bench.world.plimsoll(&["fleet", "status", "night"]).cwd(bench.world.home()).run().expect_success();
-    assert!(elsewhere.stdout.contains("Next         in a clone: plimsoll fleet join night"), "{elsewhere:?}");
+    insta::assert_snapshot!(bench.stable_text(&elsewhere.stdout), @"
+    Fleet        night
+    Status       no worker is there
+    Items        1 of 5 items merged, 4 open
+    Cost         $0.00 of $40.00
+    Created      [TIME]
+    Remote       ../there.git
+    Branch       plimsoll/night, begun at [COMMIT]
+    Next         in a clone: plimsoll fleet join night --workers N -- CLIENT ARGS
+    ");
 }
 
 #[test]
@@ -104,19 +119,20 @@ fn what_members_do_is_seen_in_status_log_and_report() {
     fail_for_good(&mut member, "two/1", &format!("a fatal error, {secret}"));
 
     let screen = bench.fleet(&["status", "night"]).expect_success().stdout;
-    for words in [
-        "Status       at work\n",
-        "Items        2 of 5 items merged, 1 at work, 2 set aside\n",
-        "Cost         $1.75\n",
-        "Branch       plimsoll/night, begun at ",
-        "Workers      one/1  3 \"Print dates (after: 2)\"  43 %  $1.50  heard of ",
-        "             two/1  no item  43 %  $0.25  heard of ",
-        "Set aside    5 \"Write the page\": a fatal error, ",
-        "Questions    4 \"Say which port\": Which port, \\u{1b}[31m8042?\n",
-        "Next         plimsoll fleet answer night 4 TEXT\n",
-    ] {
-        assert!(screen.contains(words), "{words}\n{screen}");
-    }
+    insta::assert_snapshot!(bench.stable_text(&screen), @r#"
+    Fleet        night
+    Status       at work
+    Items        2 of 5 items merged, 1 at work, 2 set aside
+    Cost         $1.75
+    Created      [TIME]
+    Remote       ../there.git
+    Branch       plimsoll/night, begun at [COMMIT]
+    Workers      one/1  3 "Print dates (after: 2)"  43 %  $1.50  heard of [DURATION] ago
+                 two/1  no item  43 %  $0.25  heard of [DURATION] ago
+    Set aside    5 "Write the page": a fatal error, [redacted:github-token]
+    Questions    4 "Say which port": Which port, \u{1b}[31m8042?
+    Next         plimsoll fleet answer night 4 TEXT
+    "#);
     let document = bench.fleet(&["status", "night", "--json"]).json();
     assert_eq!(
         (&document["items"][2]["worker"], &document["workers"][0]["machine"]),
@@ -124,33 +140,59 @@ fn what_members_do_is_seen_in_status_log_and_report() {
     );
 
     let log = bench.fleet(&["log", "night"]).expect_success().stdout;
-    for words in [
-        "the fleet was created: 5 items\n",
-        "one/1 began item 2 \"Parse dates\"\n",
-        "item 2 \"Parse dates\" is done and waits to be merged (worker one/1): 0123456789ab\n",
-        "item 2 \"Parse dates\" is merged\n",
-        "item 4 \"Say which port\" was set aside (worker two/1): Which port",
-    ] {
-        assert!(log.contains(words), "{words}\n{log}");
-    }
+    insta::assert_snapshot!(events_of(&bench, &log), @r#"
+    [TIME]  the fleet was created: 5 items
+    [TIME]  one/1 began item 2 "Parse dates"
+    [TIME]  item 2 "Parse dates" is done and waits to be merged (worker one/1): [ENDED COMMIT]
+    [TIME]  one merges from here on
+    [TIME]  item 2 "Parse dates" is about to be merged as [ENDED COMMIT]
+    [TIME]  item 2 "Parse dates" is merged
+    [TIME]  one/1 began item 3 "Print dates (after: 2)"
+    [TIME]  two/1 began item 4 "Say which port"
+    [TIME]  item 4 "Say which port" was set aside (worker two/1): Which port, \u{1b}[31m8042?
+    [TIME]  two/1 began item 5 "Write the page"
+    [TIME]  item 5 "Write the page" was given back after a failure (worker two/1): a fatal error, [redacted:github-token]
+    [TIME]  two/1 began item 5 "Write the page", attempt 2
+    [TIME]  item 5 "Write the page" was given back after a failure (worker two/1): a fatal error, [redacted:github-token]
+    [TIME]  two/1 began item 5 "Write the page", attempt 3
+    [TIME]  item 5 "Write the page" was given back after a failure (worker two/1): a fatal error, [redacted:github-token]
+    "#);
     let newest = bench.fleet(&["log", "night", "-n", "2", "--json"]).expect_success().json_lines();
     assert_eq!(newest.len(), 2);
     assert_eq!((&newest[1]["kind"], &newest[1]["item"]), (&"failed".into(), &5.into()));
 
     let report_page = bench.fleet(&["report", "night"]).expect_success().stdout;
-    for words in [
-        "# Fleet night\n",
-        "To merge it: `git fetch origin && git merge origin/plimsoll/night`\n",
-        "## Questions (1)\n\n- **4** Say which port: Which port",
-        "## Merged (2)\n\n- **1** Begin (ticked before)\n- **2** Parse dates (0123456789ab)\n",
-        "## At work (1)\n\n- **3** Print dates (after: 2) (one/1)\n",
-        "| one | 1 | $1.50 |\n| two | 1 | $0.25 |",
-    ] {
-        assert!(report_page.contains(words), "{words}\n{report_page}");
-    }
-    for shown in [&screen, &log, &report_page] {
-        assert!(!shown.contains("ghp_") && !shown.contains('\u{1b}'), "{shown}");
-    }
+    insta::assert_snapshot!(bench.stable_text(&report_page.replace(&SHA[..12], "[ENDED COMMIT]")), @r"
+    # Fleet night
+
+    Created [TIME]; at work. 2 of 5 items merged, 1 at work, 2 set aside; $1.75, 0 sessions, 0 tokens.
+
+    To merge it: `git fetch origin && git merge origin/plimsoll/night`
+
+    ## Questions (1)
+
+    - **4** Say which port: Which port, \\u{1b}\[31m8042? (`plimsoll fleet answer night 4 TEXT`)
+
+    ## Set aside (1)
+
+    - **5** Write the page: a fatal error, \[redacted:github-token\]
+
+    ## Merged (2)
+
+    - **1** Begin (ticked before)
+    - **2** Parse dates ([ENDED COMMIT])
+
+    ## At work (1)
+
+    - **3** Print dates (after: 2) (one/1)
+
+    ## Machines
+
+    | machine | workers | cost |
+    | --- | --- | --- |
+    | one | 1 | $1.50 |
+    | two | 1 | $0.25 |
+    ");
     let tables = page();
     check(&tables, "fleet_whole", &document, "status night");
     check(&tables, "fleets", &bench.fleet(&["status", "--json"]).json(), "status");
@@ -176,20 +218,20 @@ fn questions_are_answered_and_what_failed_is_opened_again() {
     let number = |place: usize| (place + 1).to_string();
     let (asked, ended) = (number(first.item), number(other.item));
 
-    for (words, reason) in [
-        (vec!["answer", "night", &ended, "This"], "waits for no answer"),
-        (vec!["answer", "night", "0", "This"], "waits for no answer"),
-        (vec!["answer", "night", "99", "This"], "waits for no answer"),
-        (vec!["answer", "night", &asked, " "], "the answer is empty"),
-        (vec!["reopen", "night", &asked], "waits for an answer: plimsoll fleet answer gives it"),
-        (vec!["reopen", "night", "1"], "is not set aside"),
-        (vec!["reopen", "night", "0"], "is not set aside"),
-        (vec!["reopen", "day", "1"], "there is no fleet with the name `day`"),
-    ] {
-        refused(&bench.fleet(&words), &[reason]);
-    }
+    let error = |words: &[&str]| bench.error_of(&bench.fleet(words));
+    insta::assert_snapshot!(error(&["answer", "night", &ended, "This"]), @"plimsoll: item 4 of the fleet `night` waits for no answer; plimsoll fleet status night shows the items");
+    insta::assert_snapshot!(error(&["answer", "night", "0", "This"]), @"plimsoll: item 0 of the fleet `night` waits for no answer; plimsoll fleet status night shows the items");
+    insta::assert_snapshot!(error(&["answer", "night", "99", "This"]), @"plimsoll: item 99 of the fleet `night` waits for no answer; plimsoll fleet status night shows the items");
+    insta::assert_snapshot!(error(&["answer", "night", &asked, " "]), @"plimsoll: the answer is empty: plimsoll fleet answer night 2 TEXT, or - for standard input");
+    insta::assert_snapshot!(error(&["reopen", "night", &asked]), @"plimsoll: item 2 of the fleet `night` waits for an answer: plimsoll fleet answer gives it; plimsoll fleet status night shows the items");
+    insta::assert_snapshot!(error(&["reopen", "night", "1"]), @"plimsoll: item 1 of the fleet `night` is not set aside; plimsoll fleet status night shows the items");
+    insta::assert_snapshot!(error(&["reopen", "night", "0"]), @"plimsoll: item 0 of the fleet `night` is not set aside; plimsoll fleet status night shows the items");
+    insta::assert_snapshot!(error(&["reopen", "day", "1"]), @"
+    plimsoll: there is no fleet with the name `day`
+    hint: plimsoll fleet status lists the fleets of the database
+    ");
     bench.fleet(&["answer", "night", &asked, "The", "first", "-one"]).expect_success();
-    refused(&bench.fleet(&["answer", "night", &asked, "Again"]), &["waits for no answer"]);
+    insta::assert_snapshot!(error(&["answer", "night", &asked, "Again"]), @"plimsoll: item 2 of the fleet `night` waits for no answer; plimsoll fleet status night shows the items");
     bench.fleet(&["reopen", "night", &ended]).expect_success();
     let row = bench
         .sql()
@@ -200,7 +242,22 @@ fn questions_are_answered_and_what_failed_is_opened_again() {
     assert_eq!((text(2).as_str(), text(3).as_str()), ("Which?", "The first -one"));
     assert_eq!(member.claim("one/1").expect("an answer").map(|claim| claim.item), Some(first.item));
     let log = bench.fleet(&["log", "night"]).expect_success().stdout;
-    assert!(log.contains("was answered: The first -one\n") && log.contains("is open again\n"), "{log}");
+    insta::assert_snapshot!(events_of(&bench, &log), @r#"
+    [TIME]  the fleet was created: 5 items
+    [TIME]  one/1 began item 2 "Parse dates"
+    [TIME]  item 2 "Parse dates" was given back after a failure (worker one/1): nothing came of it
+    [TIME]  one/1 began item 2 "Parse dates", attempt 2
+    [TIME]  item 2 "Parse dates" was set aside (worker one/1): Which?
+    [TIME]  one/1 began item 4 "Say which port"
+    [TIME]  item 4 "Say which port" was given back after a failure (worker one/1): no
+    [TIME]  one/1 began item 4 "Say which port", attempt 2
+    [TIME]  item 4 "Say which port" was given back after a failure (worker one/1): no
+    [TIME]  one/1 began item 4 "Say which port", attempt 3
+    [TIME]  item 4 "Say which port" was given back after a failure (worker one/1): no
+    [TIME]  the question of item 2 "Parse dates" was answered: The first -one
+    [TIME]  item 4 "Say which port" is open again
+    [TIME]  one/1 began item 2 "Parse dates", attempt 3
+    "#);
 }
 
 #[test]
@@ -210,18 +267,14 @@ fn a_fleet_drains_goes_on_is_stopped_and_forgotten() {
     let mut member = bench.member();
     member.report(&report("one/1", "one", 0.0)).expect("an answer");
     let first = member.claim("one/1").expect("an answer").expect("an item");
-    let drained = bench.fleet(&["drain", "night"]).expect_success();
-    assert!(
-        drained.stdout.contains("`night` drains: nothing new is begun, 1 item will be finished"),
-        "{drained:?}"
-    );
-    assert!(bench.fleet(&["drain", "night"]).expect_success().stdout.contains("drains already"));
+    let done = |words: &[&str]| bench.stable_text(&bench.fleet(words).expect_success().stdout);
+    let error = |words: &[&str]| bench.error_of(&bench.fleet(words));
+    insta::assert_snapshot!(done(&["drain", "night"]), @"the fleet `night` drains: nothing new is begun, 1 item will be finished and merged; to go on: plimsoll fleet resume night");
+    insta::assert_snapshot!(done(&["drain", "night"]), @"the fleet `night` drains already: nothing new is begun, 1 item will be finished and merged; to go on: plimsoll fleet resume night");
     assert_eq!(member.claim("two/1").expect("an answer"), None);
-    assert!(
-        bench.fleet(&["status"]).expect_success().stdout.contains("night: draining: nothing new is begun;")
-    );
-    assert!(bench.fleet(&["resume", "night"]).expect_success().stdout.contains("the fleet `night` goes on"));
-    assert!(bench.fleet(&["resume", "night"]).expect_success().stdout.contains("was not draining"));
+    insta::assert_snapshot!(done(&["status"]), @"night: draining: nothing new is begun; 1 of 5 items merged, 1 at work, 3 open; 1 worker on 1 machine; $0.00");
+    insta::assert_snapshot!(done(&["resume", "night"]), @"the fleet `night` goes on");
+    insta::assert_snapshot!(done(&["resume", "night"]), @"the fleet `night` was not draining");
     let second = member.claim("two/1").expect("an answer");
     assert!(second.is_some());
 
@@ -230,36 +283,49 @@ fn a_fleet_drains_goes_on_is_stopped_and_forgotten() {
     bench.world.wait_until(|| following.stdout_so_far().contains("two/1 began"), "the lines that are there");
     tell(&mut member, first, SHA, ItemOutcome::Offered);
     bench.world.wait_until(|| following.stdout_so_far().contains("waits to be merged"), "a new line");
-    let stopped = bench.fleet(&["stop", "night", "--yes"]).expect_success();
-    assert!(
-        stopped.stdout.contains("unfinished work stays on its branches plimsoll-items/night/…"),
-        "{stopped:?}"
-    );
-    assert!(bench.fleet(&["stop", "night"]).expect_success().stdout.contains("is over already: stopped"));
+    insta::assert_snapshot!(done(&["stop", "night", "--yes"]), @"
+    the fleet `night` is stopped; unfinished work stays on its branches plimsoll-items/night/…
+    to merge what is done: git fetch origin && git merge origin/plimsoll/night
+    ");
+    insta::assert_snapshot!(done(&["stop", "night"]), @"the fleet `night` is over already: stopped");
     for verb in ["drain", "resume"] {
-        refused(&bench.fleet(&[verb, "night"]), &["the fleet `night` is over (stopped)"]);
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(error(&[verb, "night"]), @"plimsoll: the fleet `night` is over (stopped): it goes on no more");
+        }
     }
-    refused(
-        &bench.fleet(&["forget", "night"]),
-        &["workers of the fleet `night` are at work: one/1", "hint: stop them"],
-    );
+    insta::assert_snapshot!(error(&["forget", "night"]), @"
+    plimsoll: workers of the fleet `night` are at work: one/1
+    hint: stop them first: plimsoll fleet stop night; 90 seconds after their last word they count as gone
+    ");
     bench.sql().batch_execute("update plimsoll.worker set seen = 0").expect("long ago");
     let followed = following.wait(Duration::from_secs(60));
     assert_eq!(followed.code, Some(0), "{followed:?}");
-    assert!(followed.stdout.contains("the fleet was stopped\n"), "{followed:?}");
-    assert!(followed.stderr.contains("the fleet `night` is over (stopped)"), "{followed:?}");
+    insta::assert_snapshot!(events_of(&bench, &followed.stdout), @r#"
+    [TIME]  the fleet was created: 5 items
+    [TIME]  one/1 began item 2 "Parse dates"
+    [TIME]  the fleet drains: nothing new is begun
+    [TIME]  the fleet goes on
+    [TIME]  two/1 began item 4 "Say which port"
+    [TIME]  item 2 "Parse dates" is done and waits to be merged (worker one/1): [ENDED COMMIT]
+    [TIME]  the fleet was stopped
+    "#);
+    insta::assert_snapshot!(bench.stable_text(&followed.stderr), @"plimsoll: the fleet `night` is over (stopped)");
 
-    let forgotten = bench.fleet(&["forget", "night"]).expect_success();
-    for words in [
-        "no longer in the database",
-        "  plimsoll/night\n",
-        "  plimsoll-items/night/2/1\n",
-        "git push origin --delete",
-    ] {
-        assert!(forgotten.stdout.contains(words), "{words}\n{forgotten:?}");
-    }
-    refused(&bench.fleet(&["status", "night"]), &["there is no fleet with the name `night`"]);
-    assert_eq!(bench.fleet(&["status"]).expect_success().stdout.lines().count(), 1);
+    insta::assert_snapshot!(done(&["forget", "night"]), @"
+    the fleet `night` is no longer in the database
+    these branches may remain on ../there.git:
+      plimsoll/night
+      plimsoll-items/night/2/1
+      plimsoll-items/night/4/1
+    to remove one, in a clone: git push origin --delete plimsoll/night
+    short texts and landed commits remain there below refs/plimsoll/night/; to remove them, too:
+      git push origin --delete $(git ls-remote origin 'refs/plimsoll/night/*' | cut -f2)
+    ");
+    insta::assert_snapshot!(error(&["status", "night"]), @"
+    plimsoll: there is no fleet with the name `night`
+    hint: plimsoll fleet status lists the fleets of the database
+    ");
+    insta::assert_snapshot!(done(&["status"]), @"There is no fleet in the database. Create one with `plimsoll fleet create NAME`.");
 }
 
 #[test]
@@ -292,7 +358,8 @@ fn what_cannot_be_undone_is_asked_about_on_a_terminal() {
         terminal.wait_for("nothing was done");
         assert_eq!(terminal.wait_exit().exit_code(), 1);
     }
-    assert!(bench.fleet(&["status"]).expect_success().stdout.starts_with("night: no worker is there"));
+    let listed = bench.fleet(&["status"]).expect_success().stdout;
+    assert_eq!(listed, "night: no worker is there; 1 of 5 items merged, 4 open; $0.00\n");
 }
 
 #[test]
