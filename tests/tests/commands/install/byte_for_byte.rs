@@ -5,23 +5,52 @@ use plimsoll_protocol::settings::{self, HookSupport};
 
 #[test]
 fn in_and_out_again_leaves_every_file_as_it_was() {
+    const FOREIGN_HOOK: &str = "Kept: 1 hook of other programs\n";
     for text in [FOREIGN, "{}", "", "{\"hooks\": {}}\n", "{\n\t\"model\": \"opus\"\n}\n"] {
         let stage = Stage::new();
         stage.world.write(SETTINGS, text);
         let before = stage.files();
-        let said = stage.done(&["init", "--local"]);
-        assert!(said.contains(".claude/settings.local.json: hooks for SessionStart"), "{said}");
+        let init = stage.printed(&["init", "--local"]);
+        assert_eq!(init.contains(FOREIGN_HOOK), text == FOREIGN, "{init}");
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(init.replace(FOREIGN_HOOK, ""), @"
+            .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, and the status line
+            Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
+            Backup of the file as it was: .claude/settings.local.json.plimsoll-backup
+            .claude/commands/ralph.md: /ralph
+            .claude/commands/handoff.md: /handoff
+            .git/info/exclude: run files are ignored by git
+            Sessions that are already open keep their old hooks.
+            Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
+            ");
+        }
         assert_eq!(stage.world.read(BACKUP), text);
         assert_eq!(events_of(&stage.world.read(SETTINGS)), events_of(settings::MODERN));
         let installed = stage.files();
-        let again = stage.done(&["init", "--local"]);
-        assert!(again.contains("already there"), "{again}");
+        let init = stage.printed(&["init", "--local"]);
+        assert_eq!(init.contains(FOREIGN_HOOK), text == FOREIGN, "{init}");
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(init.replace(FOREIGN_HOOK, ""), @"
+            .claude/settings.local.json: our hooks are already there and up to date
+            Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
+            Sessions that are already open keep their old hooks.
+            Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
+            ");
+        }
         assert_eq!(stage.files(), installed, "a second init changes nothing");
-        let said = stage.done(&["uninstall", "--local"]);
-        assert!(said.contains("byte for byte as before"), "{said}");
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(stage.printed(&["uninstall", "--local"]), @"
+            .claude/settings.local.json: removed 8 hooks and our status line
+            .claude/settings.local.json: byte for byte as before; the backup is removed
+            .claude/commands/ralph.md: removed
+            .claude/commands/handoff.md: removed
+            .git/info/exclude: our lines are removed
+            ");
+        }
         assert_eq!(stage.files(), before);
-        let again = stage.done(&["uninstall", "--local"]);
-        assert!(again.contains("nothing of ours"), "{again}");
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(stage.printed(&["uninstall", "--local"]), @".claude/settings.local.json: contains nothing of ours");
+        }
         assert_eq!(stage.files(), before, "a second uninstall changes nothing");
     }
 }
@@ -66,9 +95,14 @@ fn a_settings_file_changed_since_loses_our_entries_alone() {
     stage.done(&["init", "--local"]);
     let changed = |text: &str| text.replace("\"zeta\"", "\"new\": true,\n    \"zeta\"");
     stage.world.write(SETTINGS, &changed(&stage.world.read(SETTINGS)));
-    let said = stage.done(&["uninstall", "--local"]);
+    insta::assert_snapshot!(stage.printed(&["uninstall", "--local"]), @"
+    .claude/settings.local.json: removed 8 hooks and our status line
+    Kept: .claude/settings.local.json.plimsoll-backup, because .claude/settings.local.json was changed since; delete it when you like
+    .claude/commands/ralph.md: removed
+    .claude/commands/handoff.md: removed
+    .git/info/exclude: our lines are removed
+    ");
     assert_eq!(stage.world.read(SETTINGS), changed(FOREIGN));
-    assert!(said.contains("Kept: .claude/settings.local.json.plimsoll-backup"), "{said}");
 }
 
 #[test]
@@ -91,13 +125,26 @@ fn a_dry_run_says_what_would_change_and_writes_nothing() {
     let stage = Stage::new();
     stage.world.write(SETTINGS, FOREIGN);
     let before = stage.files();
-    let said = stage.done(&["init", "--local", "--dry-run"]);
-    let files =
-        said.split_once("Files (--diff shows the changes):\n").map(|(_, files)| files).unwrap_or_default();
-    for part in ["settings.local.json: +", "ralph.md: new\n", ".git/info/exclude: "] {
-        assert!(files.contains(part), "{part}\n{said}");
-    }
-    assert!(said.starts_with("Dry run: nothing was written.\n") && said.lines().count() <= 24, "{said}");
+    insta::assert_snapshot!(stage.printed(&["init", "--local", "--dry-run"]), @"
+    Dry run: nothing was written.
+
+    .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, and the status line
+    Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
+    Backup of the file as it was: .claude/settings.local.json.plimsoll-backup
+    Kept: 1 hook of other programs
+    .claude/commands/ralph.md: /ralph
+    .claude/commands/handoff.md: /handoff
+    .git/info/exclude: run files are ignored by git
+    Sessions that are already open keep their old hooks.
+    Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
+
+    Files (--diff shows the changes):
+      [PROJECT]/.claude/settings.local.json.plimsoll-backup: new
+      [PROJECT]/.claude/settings.local.json: +102 −3 lines
+      [PROJECT]/.claude/commands/ralph.md: new
+      [PROJECT]/.claude/commands/handoff.md: new
+      [PROJECT]/.git/info/exclude: +11 −0 lines
+    ");
     let said = stage.done(&["init", "--local", "--dry-run", "--diff"]);
     let hook = format!("\"command\": \"{}\"", stage.named("plimsoll-stop-gate"));
     for part in ["\n+++ ", &hook, "\n+# plimsoll\n", "ralph.md", "nothing was written"] {
@@ -113,17 +160,24 @@ fn a_dry_run_says_what_would_change_and_writes_nothing() {
 
 #[test]
 fn what_cannot_be_read_is_refused_and_left() {
-    for (text, place) in [
-        ("{\n  // mine\n  \"a\": 1\n}\n", "line 2, column 3"),
-        ("{\n  \"a\": 1,\n}\n", "line 3, column 1"),
-        ("{\"hooks\": []}", "`hooks` is not an object"),
-    ] {
+    let error_for = |text: &str| {
         let stage = Stage::new();
         stage.world.write(SETTINGS, text);
         let before = stage.files();
-        let finished = stage.plimsoll(&["init", "--local"]);
-        assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""));
-        assert!(finished.stderr.contains(place) && finished.stderr.contains(SETTINGS), "{}", finished.stderr);
+        let error = stage.error_of(&["init", "--local"]);
         assert_eq!(stage.files(), before);
-    }
+        error
+    };
+    insta::assert_snapshot!(error_for("{\n  // mine\n  \"a\": 1\n}\n"), @"
+    plimsoll: [PROJECT]/.claude/settings.local.json: line 2, column 3: key must be a string (a comment? Claude Code does not load a file that has one)
+    hint: nothing was changed; fix the file and try again
+    ");
+    insta::assert_snapshot!(error_for("{\n  \"a\": 1,\n}\n"), @"
+    plimsoll: [PROJECT]/.claude/settings.local.json: line 3, column 1: key must be a string (a trailing comma? Claude Code does not load a file that has one)
+    hint: nothing was changed; fix the file and try again
+    ");
+    insta::assert_snapshot!(error_for("{\"hooks\": []}"), @"
+    plimsoll: [PROJECT]/.claude/settings.local.json: line 1, column 11: `hooks` is not an object
+    hint: nothing was changed; fix the file and try again
+    ");
 }

@@ -83,6 +83,23 @@ impl Stage {
         self.plimsoll(args).expect_success().stdout
     }
 
+    /// Returns what a command prints, without what differs from one world to the next.
+    pub(crate) fn printed(&self, args: &[&str]) -> String {
+        self.world.stable_text(&self.done(args))
+    }
+
+    /// Returns the lines that a command prints and that begin with a word, such as `Kept` or `Careful`.
+    pub(crate) fn printed_lines(&self, word: &str, args: &[&str]) -> String {
+        self.printed(args).lines().filter(|line| line.starts_with(word)).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns the error of a command that fails and prints nothing else.
+    pub(crate) fn error_of(&self, args: &[&str]) -> String {
+        let finished = self.plimsoll(args);
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{args:?}: {finished:?}");
+        self.world.stable_text(&finished.stderr)
+    }
+
     /// Every file below the world's project and the user's client folder, with its bytes.
     pub(crate) fn files(&self) -> String {
         let find =

@@ -20,18 +20,29 @@ fn server(stage: &Stage) -> Value {
 
 #[test]
 fn the_memory_comes_and_goes_and_leaves_every_file_as_it_was() {
+    const FOREIGN_HOOK: &str = "Kept: 1 hook of other programs\n";
     for (text, list) in [(FOREIGN, OTHERS), ("{\"env\": {}}\n", "{ \"mcpServers\": { } }\n"), ("", "")] {
         let stage = Stage::new();
         stage.world.write(SETTINGS, text);
         stage.world.write(SERVERS, list);
         let before = stage.files();
-        let said = stage.done(INIT);
-        for part in [
-            "settings.local.json: the working memory's hooks",
-            ".mcp.json: the server",
-            "frame.md: the agent",
-        ] {
-            assert!(said.contains(part), "{part}: {said}");
+        let init = stage.printed(INIT);
+        assert_eq!(init.contains(FOREIGN_HOOK), text == FOREIGN, "{init}");
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(init.replace(FOREIGN_HOOK, ""), @r#"
+            .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, UserPromptSubmit, PreToolUse, PostToolUse, SubagentStart, and the status line
+            Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
+            Backup of the file as it was: .claude/settings.local.json.plimsoll-backup
+            .claude/commands/ralph.md: /ralph
+            .claude/commands/handoff.md: /handoff
+            .claude/settings.local.json: the working memory's hooks, and CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH for nested frames
+            .mcp.json: the server plimsoll; Claude Code asks once in a terminal: choose "Use this MCP server" (Enter alone declines)
+            .claude/agents/frame.md: the agent for frames
+            Headless sessions need permission for the tools: --allowedTools mcp__plimsoll
+            .git/info/exclude: run files are ignored by git
+            Sessions that are already open keep their old hooks.
+            Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
+            "#);
         }
         assert_eq!((stage.world.read(BACKUP), stage.world.read(SERVERS_BACKUP)), (text.into(), list.into()));
         assert_eq!(stage.world.json(SERVERS)["mcpServers"]["plimsoll"], server(&stage));
@@ -50,10 +61,23 @@ fn the_memory_comes_and_goes_and_leaves_every_file_as_it_was() {
             stage.done(again);
             assert_eq!(stage.files(), installed, "{again:?} changes nothing");
         }
-        let said = stage.done(&["uninstall", "--local"]);
-        assert_eq!(said.matches("byte for byte as before").count(), 2, "{said}");
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(stage.printed(&["uninstall", "--local"]), @"
+            .claude/settings.local.json: removed 16 hooks and our status line
+            .claude/settings.local.json: removed the frame depth from env
+            .claude/settings.local.json: byte for byte as before; the backup is removed
+            .mcp.json: removed the server plimsoll
+            .mcp.json: byte for byte as before; the backup is removed
+            .claude/commands/ralph.md: removed
+            .claude/commands/handoff.md: removed
+            .claude/agents/frame.md: removed
+            .git/info/exclude: our lines are removed
+            ");
+        }
         assert_eq!(stage.files(), before);
-        assert!(stage.done(&["uninstall", "--local"]).contains("nothing of ours"));
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(stage.printed(&["uninstall", "--local"]), @".claude/settings.local.json: contains nothing of ours");
+        }
         assert_eq!(stage.files(), before);
     }
 }
@@ -63,15 +87,36 @@ fn files_that_the_memory_made_are_gone_after_uninstall_in_every_scope() {
     for scope in ["--local", "--user"] {
         let stage = Stage::new();
         let before = stage.files();
-        let said = stage.done(&["init", "--memory", scope]);
+        let init = stage.printed(&["init", "--memory", scope]);
         let user = scope == "--user";
         let folder = if user { stage.world.home().join(".claude") } else { stage.world.path(".claude") };
         assert!(stage.world.exists(folder.join("agents/frame.md")));
         assert_eq!(stage.world.exists(SERVERS), !user, "the client rewrites the user's own list itself");
-        let added = format!("claude mcp add --scope user plimsoll -- {}", stage.named("plimsoll-mcp"));
-        assert_eq!(said.contains(&added), user, "{said}");
-        let said = stage.done(&["uninstall", scope]);
-        assert_eq!(said.contains("claude mcp remove --scope user plimsoll"), user, "{said}");
+        let uninstall = stage.printed(&["uninstall", scope]);
+        if user {
+            insta::assert_snapshot!(init, @"
+            [HOME]/.claude/settings.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, UserPromptSubmit, PreToolUse, PostToolUse, SubagentStart, and the status line
+            Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
+            [HOME]/.claude/commands/ralph.md: /ralph
+            [HOME]/.claude/commands/handoff.md: /handoff
+            [HOME]/.claude/settings.json: the working memory's hooks, and CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH for nested frames
+            For you to run, because the client keeps the list of your own servers: claude mcp add --scope user plimsoll -- [HOME]/bin/plimsoll-mcp
+            [HOME]/.claude/agents/frame.md: the agent for frames
+            Headless sessions need permission for the tools: --allowedTools mcp__plimsoll
+            Session records and handoffs are in ~/.local/state/plimsoll/projects; only a project with a .claude/plimsoll.json or a run keeps its own.
+            Sessions that are already open keep their old hooks.
+            Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
+            ");
+            insta::assert_snapshot!(uninstall, @"
+            [HOME]/.claude/settings.json: removed 16 hooks and our status line
+            [HOME]/.claude/settings.json: removed the frame depth from env
+            [HOME]/.claude/settings.json: removed; it contained nothing else
+            [HOME]/.claude/commands/ralph.md: removed
+            [HOME]/.claude/commands/handoff.md: removed
+            [HOME]/.claude/agents/frame.md: removed
+            If you added the server: claude mcp remove --scope user plimsoll
+            ");
+        }
         assert_eq!(stage.files(), before);
         assert!(!stage.world.exists(".claude"));
     }
@@ -118,11 +163,20 @@ fn what_is_the_users_own_stays_and_is_named() {
     stage.world.write(SERVERS, own_list);
     stage.world.write(SETTINGS, &json!({"env": {DEPTH: "2"}}).to_string());
     let before = stage.files();
-    let said = stage.done(INIT);
-    let depth = format!("Kept: your {DEPTH} = \"2\"");
-    for part in [&depth, "frame.md is your own", ".mcp.json has another server named plimsoll"] {
-        assert!(said.contains(part), "{part}: {said}");
-    }
+    insta::assert_snapshot!(stage.printed(INIT), @r#"
+    .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, UserPromptSubmit, PreToolUse, PostToolUse, SubagentStart, and the status line
+    Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
+    Backup of the file as it was: .claude/settings.local.json.plimsoll-backup
+    .claude/commands/ralph.md: /ralph
+    .claude/commands/handoff.md: /handoff
+    .claude/settings.local.json: the working memory's hooks. Kept: your CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH = "2"; frames nest as deep as that, and no deeper than five.
+    Careful: .mcp.json has another server named plimsoll, which stays. Our tools are not there until it has another name and you run `plimsoll init --memory` again.
+    Kept: .claude/agents/frame.md is your own; frames run in it as it is.
+    Headless sessions need permission for the tools: --allowedTools mcp__plimsoll
+    .git/info/exclude: run files are ignored by git
+    Sessions that are already open keep their old hooks.
+    Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
+    "#);
     assert_eq!((stage.world.read(AGENT), stage.world.read(SERVERS)), (own_agent.into(), own_list.into()));
     assert_eq!(stage.world.json(SETTINGS)["env"], json!({DEPTH: "2"}));
     stage.done(&["uninstall", "--local"]);
@@ -134,8 +188,7 @@ fn the_users_own_way_to_start_our_server_stays() {
     let stage = Stage::new();
     let own = json!({"mcpServers": {"plimsoll": {"command": "plimsoll-mcp", "args": ["--workspace"]}}});
     stage.world.write(SERVERS, &own.to_string());
-    let said = stage.done(INIT);
-    assert!(said.contains("Kept: your own entry for the server plimsoll"), "{said}");
+    insta::assert_snapshot!(stage.printed_lines("Kept", INIT), @"Kept: your own entry for the server plimsoll in .mcp.json, which starts our program");
     stage.done(&["uninstall", "--local"]);
     assert_eq!(stage.world.read(SERVERS), own.to_string());
 }
@@ -147,53 +200,78 @@ fn a_list_of_servers_changed_since_loses_our_server_alone() {
     stage.done(INIT);
     let changed = |text: &str| text.replace("\"z\"", "\"new\": true,\n\t\"z\"");
     stage.world.write(SERVERS, &changed(&stage.world.read(SERVERS)));
-    let said = stage.done(&["uninstall", "--local"]);
+    insta::assert_snapshot!(stage.printed(&["uninstall", "--local"]), @"
+    .claude/settings.local.json: removed 16 hooks and our status line
+    .claude/settings.local.json: removed the frame depth from env
+    .claude/settings.local.json: removed; it contained nothing else
+    .mcp.json: removed the server plimsoll
+    Kept: .claude/mcp.json.plimsoll-backup, because .mcp.json was changed since; delete it when you like
+    .claude/commands/ralph.md: removed
+    .claude/commands/handoff.md: removed
+    .claude/agents/frame.md: removed
+    .git/info/exclude: our lines are removed
+    ");
     assert_eq!(stage.world.read(SERVERS), changed(OTHERS));
-    assert!(said.contains(&format!("Kept: {SERVERS_BACKUP}")), "{said}");
 }
 
 #[test]
 fn a_broken_list_of_servers_is_refused_with_its_place_and_nothing_is_written() {
-    for (list, place) in [
-        ("{\n  // mine\n  \"mcpServers\": {}\n}\n", "line 2, column 3"),
-        ("{\"mcpServers\": [\"plimsoll-mcp\"]}", "`mcpServers` is not an object"),
-    ] {
+    let error_for = |list: &str| {
         let stage = Stage::new();
         stage.world.write(SERVERS, list);
         let before = stage.files();
-        let finished = stage.plimsoll(INIT);
-        assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""));
-        for part in [SERVERS, place, "nothing was changed; fix the file and try again"] {
-            assert!(finished.stderr.contains(part), "{part}: {}", finished.stderr);
-        }
+        let error = stage.error_of(INIT);
         assert_eq!(stage.files(), before);
         stage.done(&["init", "--local"]);
-        assert_eq!(stage.world.read(SERVERS), list, "without the word it is none of our business");
-    }
+        assert_eq!(stage.world.read(SERVERS), list, "without --memory, `init` ignores this file");
+        error
+    };
+    insta::assert_snapshot!(error_for("{\n  // mine\n  \"mcpServers\": {}\n}\n"), @"
+    plimsoll: [PROJECT]/.mcp.json: line 2, column 3: key must be a string (a comment? Claude Code does not load a file that has one)
+    hint: nothing was changed; fix the file and try again
+    ");
+    insta::assert_snapshot!(error_for("{\"mcpServers\": [\"plimsoll-mcp\"]}"), @"
+    plimsoll: [PROJECT]/.mcp.json: line 1, column 16: `mcpServers` is not an object
+    hint: nothing was changed; fix the file and try again
+    ");
 }
 
 #[test]
 fn a_classic_client_is_refused_and_an_installed_memory_is_told_to_go() {
-    for (version, named) in
-        [("2.1.206 (Claude Code)", "this one is 2.1.206"), ("", "does not report its version")]
-    {
+    let error_and_renewal = |version: &str| {
         let stage = Stage::new();
         stage.client(version);
         let before = stage.files();
-        let finished = stage.plimsoll(INIT);
-        assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""));
-        for part in ["the working memory needs a client from 2.1.207 on", named, "nothing was changed"] {
-            assert!(finished.stderr.contains(part), "{part}: {}", finished.stderr);
-        }
+        let error = stage.error_of(INIT);
         assert_eq!(stage.files(), before);
         stage.client("2.1.329 (Claude Code)");
         stage.done(INIT);
         stage.client(version);
         // One unknown event would switch off every hook of the file.
-        let said = stage.done(&["init", "--local"]);
-        assert!(said.contains("the working memory's hooks were removed"), "{said}");
+        let renewal = stage.printed(&["init", "--local"]);
         assert_eq!(events_of(&stage.world.read(SETTINGS)), events_of(settings::CLASSIC));
-    }
+        format!("{error}\n{renewal}")
+    };
+    insta::assert_snapshot!(error_and_renewal("2.1.206 (Claude Code)"), @"
+    plimsoll: the working memory needs a client from 2.1.207 on, and this one is 2.1.206
+    hint: nothing was changed; update Claude Code, or run `plimsoll init` without --memory
+
+    .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolUse, Stop, PreCompact, and the status line
+    Template: classic (the client is 2.1.206; from 2.1.207 on run `plimsoll init` again)
+    Careful: the working memory's hooks were removed; this client does not know their events. With a newer one: `plimsoll init --memory`.
+    Sessions that are already open keep their old hooks.
+    Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
+    ");
+    insta::assert_snapshot!(error_and_renewal(""), @"
+    plimsoll: the working memory needs a client from 2.1.207 on, and [HOME]/clients/claude does not report its version
+    hint: nothing was changed; update Claude Code, or run `plimsoll init` without --memory
+
+    .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolUse, Stop, PreCompact, and the status line
+    Template: classic ([HOME]/clients/claude does not report its version, and every version knows these events)
+    Careful: the working memory's hooks were removed; this client does not know their events. With a newer one: `plimsoll init --memory`.
+    Sessions that are already open keep their old hooks.
+    Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
+    ");
 }
 
 #[test]
@@ -219,8 +297,15 @@ fn two_scopes_of_one_project_share_server_and_agent() {
     let stage = Stage::new();
     stage.done(INIT);
     stage.done(&["init", "--project", "--entries"]);
-    let said = stage.done(&["uninstall", "--project"]);
-    assert!(said.contains("Kept: server and agent of the working memory"), "{said}");
+    insta::assert_snapshot!(stage.printed(&["uninstall", "--project"]), @"
+    .claude/settings.json: removed 8 hooks
+    .claude/settings.json: removed; it contained nothing else
+    .claude/plimsoll.json: removed
+    .gitignore: our lines are removed
+    .claude/settings.local.json also has our hooks: `plimsoll uninstall --local` removes them
+    Kept: the slash commands and git's exclude lines, for our hooks in .claude/settings.local.json
+    Kept: server and agent of the working memory, for our hooks in .claude/settings.local.json
+    ");
     assert!(stage.world.exists(SERVERS) && stage.world.exists(AGENT));
     stage.done(&["uninstall", "--local"]);
     assert!(!stage.world.exists(SERVERS) && !stage.world.exists(".claude"));
@@ -231,8 +316,11 @@ fn git_sees_the_teams_files_and_no_backup() {
     let stage = Stage::new();
     stage.world.write(SERVERS, OTHERS);
     stage.done(INIT);
-    let status = stage.shell("git status --short -uall");
-    assert!(status.contains(SERVERS) && status.contains(AGENT) && !status.contains("backup"), "{status}");
+    insta::assert_snapshot!(stage.shell("git status --short -uall"), @"
+    ?? .claude/agents/frame.md
+    ?? .claude/settings.local.json
+    ?? .mcp.json
+    ");
 }
 
 #[test]

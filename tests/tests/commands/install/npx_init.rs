@@ -41,6 +41,11 @@ fn npx(world: &World, arguments: &[&str]) -> Finished {
     world.command(npx_folder(world).join("plimsoll"), arguments).run()
 }
 
+/// Returns a text without what differs from one world or one version to the next.
+fn stable_text(world: &World, text: &str) -> String {
+    world.stable_text(&text.replace(env!("CARGO_PKG_VERSION"), "[VERSION]"))
+}
+
 fn stable(world: &World) -> PathBuf {
     world.home().join(".local/share/plimsoll/bin")
 }
@@ -65,22 +70,38 @@ fn expected_settings(world: &World) -> String {
 fn all_programs_are_copied_and_linked_and_named_by_absolute_paths() {
     let world = with_npx();
     let dry = npx(&world, &["init", "--dry-run"]).expect_success().stdout;
-    let first = format!(
-        "{}: link to {}",
-        link(&world, "plimsoll").display(),
-        stable(&world).join("plimsoll").display()
-    );
-    assert!(dry.contains(&first) && dry.contains("is not on your PATH"), "{dry}");
+    insta::assert_snapshot!(stable_text(&world, &dry), @r#"
+    Dry run: nothing was written.
+
+    [HOME]/.local/share/plimsoll/versions/[VERSION]/bin: the programs, copied here because npm or Claude Code may delete its own copy
+    [HOME]/.claude/settings.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, and the status line
+    Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
+    [HOME]/.claude/commands/ralph.md: /ralph
+    [HOME]/.claude/commands/handoff.md: /handoff
+    [HOME]/.local/bin: links to the copied programs plimsoll, plimsoll-fleet, plimsoll-linear, plimsoll-mcp, plimsoll-otel
+    [HOME]/.local/bin is not on your PATH. Add this line and open a new shell:
+      export PATH=[HOME]/.local/bin:"$PATH"    # ~/.bashrc
+    Session records and handoffs are in ~/.local/state/plimsoll/projects; only a project with a .claude/plimsoll.json or a run keeps its own.
+    Sessions that are already open keep their old hooks.
+    Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
+
+    Files (--diff shows the changes):
+      [HOME]/.claude/settings.json: new
+      [HOME]/.claude/commands/ralph.md: new
+      [HOME]/.claude/commands/handoff.md: new
+      [HOME]/.local/bin/plimsoll: link to [HOME]/.local/share/plimsoll/bin/plimsoll
+      [HOME]/.local/bin/plimsoll-fleet: link to [HOME]/.local/share/plimsoll/bin/plimsoll-fleet
+      [HOME]/.local/bin/plimsoll-linear: link to [HOME]/.local/share/plimsoll/bin/plimsoll-linear
+      [HOME]/.local/bin/plimsoll-mcp: link to [HOME]/.local/share/plimsoll/bin/plimsoll-mcp
+      [HOME]/.local/bin/plimsoll-otel: link to [HOME]/.local/share/plimsoll/bin/plimsoll-otel
+    "#);
     assert!(
         !world.home().join(".local/bin").exists() && !stable(&world).exists(),
         "a dry run writes nothing"
     );
 
     let said = npx(&world, &["init"]).expect_success().stdout;
-    let names = COMMANDS.join(", ");
-    assert!(said.contains(&format!("/.local/bin: links to the copied programs {names}")), "{said}");
-    let line = format!("export PATH={}:\"$PATH\"    # ~/.bashrc", world.home().join(".local/bin").display());
-    assert!(said.contains(&line) && !said.contains("Careful"), "{said}");
+    assert!(dry.contains(&said), "{said}\n{dry}");
     fs::remove_dir_all(world.home().join(".npm")).unwrap();
 
     for name in COMMANDS {
@@ -110,11 +131,27 @@ fn all_programs_are_copied_and_linked_and_named_by_absolute_paths() {
     // A second time, from the copy, and with the links on the PATH.
     let path = format!("{}:{SYSTEM}", world.home().join(".local/bin").display());
     let again = world.command("plimsoll", &["init"]).env("PATH", path).run().expect_success().stdout;
-    assert!(again.contains("already there") && !again.contains("not on your PATH"), "{again}");
+    insta::assert_snapshot!(world.stable_text(&again), @"
+    [HOME]/.claude/settings.json: our hooks are already there and up to date
+    Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
+    Session records and handoffs are in ~/.local/state/plimsoll/projects; only a project with a .claude/plimsoll.json or a run keeps its own.
+    Sessions that are already open keep their old hooks.
+    Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
+    ");
     assert_eq!(world.read(user_settings(&world)), expected_settings(&world));
 
     let said = world.command(link(&world, "plimsoll"), &["uninstall"]).run().expect_success().stdout;
-    assert!(said.contains(&format!("{}: removed", link(&world, "plimsoll-mcp").display())), "{said}");
+    insta::assert_snapshot!(world.stable_text(&said), @"
+    [HOME]/.claude/settings.json: removed 8 hooks and our status line
+    [HOME]/.claude/settings.json: removed; it contained nothing else
+    [HOME]/.claude/commands/ralph.md: removed
+    [HOME]/.claude/commands/handoff.md: removed
+    [HOME]/.local/bin/plimsoll: removed
+    [HOME]/.local/bin/plimsoll-fleet: removed
+    [HOME]/.local/bin/plimsoll-linear: removed
+    [HOME]/.local/bin/plimsoll-mcp: removed
+    [HOME]/.local/bin/plimsoll-otel: removed
+    ");
     assert!(!user_settings(&world).exists() && !world.home().join(".claude/commands").exists(), "{said}");
     assert!(fs::read_dir(world.home().join(".local/bin")).unwrap().next().is_none());
 }
@@ -130,13 +167,15 @@ fn what_is_not_ours_in_the_folder_of_programs_stays() {
     // One of ours that leads elsewhere.
     symlink(stable(&world).join("plimsoll-old"), link(&world, "plimsoll-fleet")).unwrap();
     let said = npx(&world, &["init"]).expect_success().stdout;
-    for name in ["plimsoll", "plimsoll-mcp", "plimsoll-otel"] {
-        assert!(
-            said.contains(&format!("Kept: {} is not ours", link(&world, name).display())),
-            "{name}: {said}"
-        );
-    }
-    assert!(said.contains("links to the copied programs plimsoll-fleet, plimsoll-linear\n"), "{said}");
+    let lines: Vec<&str> = said.lines().filter(|line| line.contains("/.local/bin")).collect();
+    insta::assert_snapshot!(world.stable_text(&lines.join("\n")), @r#"
+    [HOME]/.local/bin: links to the copied programs plimsoll-fleet, plimsoll-linear
+    Kept: [HOME]/.local/bin/plimsoll is not ours. The copied program is [HOME]/.local/share/plimsoll/bin/plimsoll
+    Kept: [HOME]/.local/bin/plimsoll-mcp is not ours. The copied program is [HOME]/.local/share/plimsoll/bin/plimsoll-mcp
+    Kept: [HOME]/.local/bin/plimsoll-otel is not ours. The copied program is [HOME]/.local/share/plimsoll/bin/plimsoll-otel
+    [HOME]/.local/bin is not on your PATH. Add this line and open a new shell:
+      export PATH=[HOME]/.local/bin:"$PATH"    # ~/.bashrc
+    "#);
     for _ in 0..2 {
         assert_eq!(world.read(link(&world, "plimsoll")), "a file of the user's\n");
         assert_eq!(fs::read_link(link(&world, "plimsoll-mcp")).unwrap(), elsewhere);
@@ -193,7 +232,7 @@ fn an_upgrade_changes_the_version_behind_the_same_paths() {
     fs::remove_file(stable(&world)).unwrap();
     symlink(&old, stable(&world)).unwrap();
     let dry = npx(&world, &["init", "--dry-run"]).expect_success().stdout;
-    assert!(dry.contains("No file would change"), "{dry}");
+    assert_eq!(dry.lines().last(), Some("No file would change."), "{dry}");
     npx(&world, &["init"]).expect_success();
     assert_eq!(world.read(user_settings(&world)), settings);
     let current = versions.join(env!("CARGO_PKG_VERSION")).join("bin");

@@ -76,8 +76,10 @@ fn entries_by_bare_name_are_ours_and_get_a_path() {
     assert_eq!(stage.world.read(SETTINGS), stage.settings(HookSupport::Modern));
     stage.done(&["uninstall", "--local"]);
     stage.world.write(SETTINGS, &bare);
-    let said = stage.done(&["uninstall", "--local"]);
-    assert!(said.contains("removed 8 hooks and our status line"), "{said}");
+    insta::assert_snapshot!(stage.printed(&["uninstall", "--local"]), @"
+    .claude/settings.local.json: removed 8 hooks and our status line
+    .claude/settings.local.json: removed; it contained nothing else
+    ");
 }
 
 #[test]

@@ -21,28 +21,28 @@ fn wrong_usage_is_told_from_failure() {
         assert_eq!(finished.code, Some(2), "{contradiction:?}: {finished:?}");
     }
     stage.world.write(".claude", "a file where a folder should be");
-    let finished = stage.plimsoll(&["init", "--local"]);
-    assert_eq!(finished.code, Some(1));
-    assert!(finished.stderr.contains(".claude/settings.local.json"), "{}", finished.stderr);
+    insta::assert_snapshot!(stage.error_of(&["init", "--local"]), @"
+    plimsoll: cannot write [PROJECT]/.claude/settings.local.json: Not a directory (os error 20)
+    hint: check the path, its permissions and the free space
+    ");
 }
 
 #[test]
 fn the_template_fits_the_client_on_the_path() {
-    for (version, template, said) in [
-        (None, HookSupport::Modern, "`claude` is not on the PATH"),
-        (Some("2.1.329 (Claude Code)"), HookSupport::Modern, "modern (the client is 2.1.329)"),
-        (Some("2.1.101 (Claude Code)"), HookSupport::Classic, "classic (the client is 2.1.101"),
-        (Some("1.0.128 (Claude Code)"), HookSupport::Classic, "classic (the client is 1.0.128"),
-        (Some(""), HookSupport::Classic, "does not report its version"),
-    ] {
+    let choice = |version: Option<&str>, template: HookSupport| {
         let stage = Stage::new();
         if let Some(version) = version {
             stage.client(version);
         }
-        let printed = stage.done(&["init", "--local"]);
+        let line = stage.printed_lines("Template", &["init", "--local"]);
         assert_eq!(stage.world.read(SETTINGS), stage.settings(template));
-        assert!(printed.contains(said), "{printed}");
-    }
+        line
+    };
+    insta::assert_snapshot!(choice(None, HookSupport::Modern), @"Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)");
+    insta::assert_snapshot!(choice(Some("2.1.329 (Claude Code)"), HookSupport::Modern), @"Template: modern (the client is 2.1.329)");
+    insta::assert_snapshot!(choice(Some("2.1.101 (Claude Code)"), HookSupport::Classic), @"Template: classic (the client is 2.1.101; from 2.1.207 on run `plimsoll init` again)");
+    insta::assert_snapshot!(choice(Some("1.0.128 (Claude Code)"), HookSupport::Classic), @"Template: classic (the client is 1.0.128; from 2.1.207 on run `plimsoll init` again)");
+    insta::assert_snapshot!(choice(Some(""), HookSupport::Classic), @"Template: classic ([HOME]/clients/claude does not report its version, and every version knows these events)");
 }
 
 #[test]
@@ -68,10 +68,18 @@ fn what_belongs_to_the_user_stays_and_is_named() {
         r#"{"statusLine": {"type": "command", "command": "starship"}, "disableAllHooks": true}"#,
     );
     let before = stage.files();
-    let said = stage.done(&["init", "--local"]);
-    for part in ["your status line `starship`", "ralph.md is your own", "disableAllHooks"] {
-        assert!(said.contains(part), "{part}: {said}");
-    }
+    insta::assert_snapshot!(stage.printed(&["init", "--local"]), @r#"
+    .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact
+    Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
+    Backup of the file as it was: .claude/settings.local.json.plimsoll-backup
+    Kept: your status line `starship`. Ours is not shown; the hooks measure without it, or through it: `plimsoll init --wrap`.
+    Careful: this file says "disableAllHooks": true, so no hook will run.
+    Kept: .claude/commands/ralph.md is your own; /ralph is not installed.
+    .claude/commands/handoff.md: /handoff
+    .git/info/exclude: run files are ignored by git
+    Sessions that are already open keep their old hooks.
+    Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
+    "#);
     assert_eq!(stage.world.read(".claude/commands/ralph.md"), own);
     assert_eq!(stage.world.json(SETTINGS)["statusLine"]["command"], "starship");
     stage.done(&["uninstall", "--local"]);
@@ -87,8 +95,7 @@ fn another_status_line_is_measured_through_where_that_is_asked_for() {
     let theirs = "echo \"theirs: $(grep -c session_id)\"";
     let before = json!({"statusLine": {"type": "command", "command": theirs}}).to_string();
     stage.world.write(SETTINGS, &before);
-    let said = stage.done(&["init", "--local"]);
-    assert!(said.contains("Kept: your status line") && said.contains("plimsoll init --wrap"), "{said}");
+    insta::assert_snapshot!(stage.printed_lines("Kept", &["init", "--local"]), @r#"Kept: your status line `echo "theirs: $(grep -c session_id)"`. Ours is not shown; the hooks measure without it, or through it: `plimsoll init --wrap`."#);
     stage.done(&["init", "--local", "--wrap"]);
     let command = stage.world.json(SETTINGS)["statusLine"]["command"].as_str().unwrap().to_owned();
     let payload = json!({
@@ -118,8 +125,13 @@ fn a_command_file_of_ours_is_renewed_and_a_changed_one_survives_uninstall() {
     stage.done(&["init", "--local"]);
     assert_eq!(stage.world.read(".claude/commands/handoff.md"), ours);
     stage.world.write(".claude/commands/handoff.md", &format!("{ours}\nmy words\n"));
-    let said = stage.done(&["uninstall", "--local"]);
-    assert!(said.contains("Kept: .claude/commands/handoff.md"), "{said}");
+    insta::assert_snapshot!(stage.printed(&["uninstall", "--local"]), @"
+    .claude/settings.local.json: removed 8 hooks and our status line
+    .claude/settings.local.json: removed; it contained nothing else
+    .claude/commands/ralph.md: removed
+    Kept: .claude/commands/handoff.md, because it was changed
+    .git/info/exclude: our lines are removed
+    ");
     assert!(stage.world.read(".claude/commands/handoff.md").ends_with("my words\n"));
 }
 
@@ -128,8 +140,12 @@ fn two_scopes_of_one_project_share_commands_and_exclude_lines() {
     let stage = Stage::new();
     stage.done(&["init", "--project", "--entries"]);
     stage.done(&["init", "--local"]);
-    let said = stage.done(&["uninstall", "--local"]);
-    assert!(said.contains("settings.json also has our hooks: `plimsoll uninstall --project`"), "{said}");
+    insta::assert_snapshot!(stage.printed(&["uninstall", "--local"]), @"
+    .claude/settings.local.json: removed 8 hooks and our status line
+    .claude/settings.local.json: removed; it contained nothing else
+    .claude/settings.json also has our hooks: `plimsoll uninstall --project` removes them
+    Kept: the slash commands and git's exclude lines, for our hooks in .claude/settings.json
+    ");
     assert!(stage.world.exists(".claude/commands/ralph.md"));
     assert!(stage.world.read(".git/info/exclude").contains(".claude/plimsoll/"));
     stage.done(&["uninstall", "--project"]);
@@ -177,5 +193,13 @@ fn git_overlooks_our_run_files_in_worktrees_and_below_the_root_too() {
 fn a_project_without_git_is_fine() {
     let world = World::without_git();
     let finished = world.plimsoll(&["init", "--local"]).run().expect_success();
-    assert!(finished.stdout.contains("Not a git repository"), "{}", finished.stdout);
+    insta::assert_snapshot!(world.stable_text(&finished.stdout), @"
+    .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, and the status line
+    Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
+    .claude/commands/ralph.md: /ralph
+    .claude/commands/handoff.md: /handoff
+    Not a git repository: there is no exclude file to write.
+    Sessions that are already open keep their old hooks.
+    Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
+    ");
 }

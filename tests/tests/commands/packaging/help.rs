@@ -39,6 +39,50 @@ fn the_main_help_lists_few_commands_and_those_of_scripts_on_request() {
     }
     let alone = world.plimsoll(&[]).run();
     assert_eq!((alone.code, alone.stderr.as_str()), (Some(2), main.as_str()));
+    insta::assert_snapshot!(main, @"
+    The load line for Claude Code: know how full the context window is, checkpoint before it overflows,
+    resume without losing work
+
+    Usage: plimsoll <COMMAND>
+
+    Set up:
+      init          Set up the hooks, for this project or for you
+      doctor        Check the installation: programs, settings, hooks, disk, the run
+      statusline    Configure the status line, or see why it shows what it shows
+      uninstall     Remove the hooks, and nothing else
+
+    Run:
+      plan          Estimate what the open items will take
+      run           Work through a plan unattended, one fresh session after another
+      stop          Cancel the run; it cannot be resumed
+
+    See:
+      status        Show the run, its open questions, and the context usage
+      log           Show what happened, one line per event, or why (--why)
+      report        Write a page about the run: what was done, and what it cost
+
+    Records:
+      handoffs      List the handoffs, and which of them no session has opened
+      turns         Read the turn log: every model response, tool call and result
+      memory        Read and write the agent's working memory
+      prune         Remove old sessions, handoffs and output of runs
+
+    Learn:
+      demo          Watch a complete run: real client, scripted model, no API key
+      help          Print this message or the help of the given subcommand(s)
+
+    Options:
+      -h, --help     Print help
+      -V, --version  Print the version; with --json also target and commit
+
+    First steps:
+      plimsoll init         set up the hooks, for you or for this project
+      plimsoll run --objective 'Do fix_plan.md.' -- --allowedTools Bash Edit Write
+      plimsoll status       the run, and how full the context window is
+
+    `plimsoll COMMAND --help` shows the options of a command.
+    `plimsoll help --all` also lists the commands that scripts use.
+    ");
     let all = world.plimsoll(&["help", "--all"]).run().expect_success().stdout;
     let script = world.plimsoll(&["generate", "completions", "bash"]).run().expect_success().stdout;
     let (main, all) = (commands_in(&main), commands_in(&all));
@@ -55,10 +99,14 @@ fn short_help_of_run_says_where_the_other_options_are() {
     let world = World::without_git();
     let [short, long] =
         ["-h", "--help"].map(|option| world.plimsoll(&["run", option]).run().expect_success().stdout);
-    assert!(
-        short.trim_end().lines().last().is_some_and(|line| line.contains("`plimsoll run --help`")),
-        "{short}"
-    );
+    let end = &short[short.find("Examples:").expect("examples")..];
+    insta::assert_snapshot!(end, @"
+    Examples:
+      plimsoll run --verify 'cargo test' -- --allowedTools Bash Edit Write
+      plimsoll run --resume                    after Ctrl-C, a crash, a reboot
+
+    `plimsoll run --help` shows all options, more examples, and the exit codes.
+    ");
     assert!(!short.contains("--idle-timeout") && long.contains("--idle-timeout"), "{short}");
     for example in short.lines().filter(|line| line.starts_with("  plimsoll ")) {
         assert!(long.lines().any(|line| line == example), "only those of `--help` are tried: {example}");

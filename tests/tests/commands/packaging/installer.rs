@@ -25,9 +25,16 @@ fn install_again_and_uninstall_leave_the_tree_as_it_was() {
     world.write(at("share/man/man1/mine.1"), ".TH mine 1\n");
     let before = tree(&world, &prefix);
 
-    let said = install(&world, &prefix, &[]);
-    assert!(said.contains("is not on your PATH") && said.contains(&format!("{prefix}/bin:")), "{said}");
-    assert!(said.trim_end().ends_with("plimsoll init"), "{said}");
+    let said = install(&world, &prefix, &[]).replace(env!("CARGO_PKG_VERSION"), "[VERSION]");
+    insta::assert_snapshot!(world.stable_text(&said), @r#"
+    plimsoll [VERSION] is installed:
+      programs      [WORLD]/pre fix/bin: plimsoll, plimsoll-fleet, plimsoll-linear, plimsoll-mcp, plimsoll-otel and 8 hook programs
+      completions   [WORLD]/pre fix/share: bash, zsh, fish (for the next shell you open)
+      manual pages  [WORLD]/pre fix/share/man: man plimsoll, man plimsoll-run, …
+    [WORLD]/pre fix/bin is not on your PATH. Add this line and open a new shell:
+      export PATH="[WORLD]/pre fix/bin:$PATH"    # ~/.bashrc
+    Next: plimsoll init
+    "#);
     let version = world.command(at("bin/plimsoll"), &["--version"]).run().expect_success().stdout;
     assert!(version.starts_with("plimsoll "), "{version}");
     for hook in plimsoll_protocol::settings::PROGRAMS.iter() {
@@ -51,11 +58,14 @@ fn install_again_and_uninstall_leave_the_tree_as_it_was() {
     drop(server);
     assert_eq!(tree(&world, &prefix), once);
 
-    assert!(install(&world, &prefix, &["--uninstall"]).contains("removed"));
+    insta::assert_snapshot!(world.stable_text(&install(&world, &prefix, &["--uninstall"])), @"
+    Plimsoll has been removed from [WORLD]/pre fix.
+    Hooks in settings files are not changed: run `plimsoll uninstall` in a project for those, before you remove the programs.
+    ");
     assert_eq!(tree(&world, &prefix), before);
     let nothing = script(&world, "install.sh", &["--uninstall", "--prefix", &prefix]).run();
     assert_eq!(nothing.code, Some(1));
-    assert!(nothing.stderr.contains("nothing is installed"), "{nothing:?}");
+    insta::assert_snapshot!(world.stable_text(&nothing.stderr), @"install.sh: nothing is installed in [WORLD]/pre fix (there is no [WORLD]/pre fix/share/plimsoll/installed.txt); with another prefix: --prefix DIR --uninstall");
 }
 
 #[test]
@@ -65,7 +75,16 @@ fn an_empty_home_is_enough_and_shells_and_man_find_what_is_installed() {
     world.set_env("HOME", home.as_str());
     world.set_env("SHELL", "/bin/bash");
     let said = script(&world, "install.sh", &[]).run().expect_success().stdout;
-    assert!(said.contains("~/.local/bin is not on your PATH"), "{said}");
+    let stable = world.stable_text(&said.replace(env!("CARGO_PKG_VERSION"), "[VERSION]"));
+    insta::assert_snapshot!(stable, @r#"
+    plimsoll [VERSION] is installed:
+      programs      ~/.local/bin: plimsoll, plimsoll-fleet, plimsoll-linear, plimsoll-mcp, plimsoll-otel and 8 hook programs
+      completions   ~/.local/share: bash, zsh, fish (for the next shell you open)
+      manual pages  ~/.local/share/man: man plimsoll, man plimsoll-run, …
+    ~/.local/bin is not on your PATH. Add this line and open a new shell:
+      export PATH="[WORLD]/empty home/.local/bin:$PATH"    # ~/.bashrc
+    Next: plimsoll init
+    "#);
     let line = said.lines().find(|line| line.contains("export PATH=")).expect("the line to add");
     // What the user is told to add is what is added here.
     let added = |command: &str| shell(&world, &format!("{line}\n{command}")).expect_success().stdout;
@@ -138,25 +157,41 @@ fn what_an_older_version_had_goes_and_what_others_put_there_stays() {
 fn wrong_usage_and_missing_programs_change_nothing() {
     let world = World::without_git();
     let prefix = beside(&world, "prefix");
-    for arguments in [&["--frob"][..], &["--prefix"], &["--prefix", &prefix, "here"]] {
+    let help = script(&world, "install.sh", &["--help"]).run().expect_success();
+    assert_eq!(help.stderr, "");
+    insta::assert_snapshot!(help.stdout, @"
+    Usage: install.sh [--prefix DIR] [--uninstall]
+
+      --prefix DIR   where to install [default: ~/.local]
+                       DIR/bin                 the programs
+                       DIR/share               completions for bash, zsh and fish, manual pages
+      --uninstall    remove what was installed there, and nothing else
+      --help         this text
+
+    PLIMSOLL_BIN_DIR names a folder of programs that are already built.
+    ");
+    let error = |arguments: &[&str]| {
         let finished = script(&world, "install.sh", arguments).run();
         assert_eq!(finished.code, Some(2), "{finished:?}");
-        assert!(finished.stderr.contains("Usage: install.sh"), "{finished:?}");
-    }
-    let help = script(&world, "install.sh", &["--help"]).run().expect_success();
-    assert!(help.stdout.contains("--uninstall") && help.stderr.is_empty(), "{help:?}");
+        let (error, usage) = finished.stderr.split_once('\n').expect("two parts");
+        assert_eq!(usage, help.stdout);
+        error.to_owned()
+    };
+    assert_eq!(error(&["--frob"]), "install.sh: unknown argument: --frob");
+    assert_eq!(error(&["--prefix"]), "install.sh: --prefix needs a folder");
+    assert_eq!(error(&["--prefix", &prefix, "here"]), "install.sh: unknown argument: here");
     let some = beside(&world, "some");
     let finished =
         script(&world, "install.sh", &["--prefix", &prefix]).env("PLIMSOLL_BIN_DIR", some.as_str()).run();
     assert_eq!(finished.code, Some(1));
-    assert!(finished.stderr.contains(&format!("{some} lacks plimsoll")), "{finished:?}");
+    insta::assert_snapshot!(world.stable_text(&finished.stderr), @"install.sh: [WORLD]/some lacks plimsoll");
     assert_eq!(shell(&world, &format!("find '{prefix}' '{some}' -mindepth 1")).stdout, "");
     // Seen when the programs and their folders are there already, beside their places.
     world.write(format!("{prefix}/share/man/man1/plimsoll.1/mine"), "a folder where a page would go");
     let before = tree(&world, &prefix);
     let finished = script(&world, "install.sh", &["--prefix", &prefix]).run();
     assert_eq!(finished.code, Some(1));
-    assert!(finished.stderr.contains("plimsoll.1 is a folder"), "{finished:?}");
+    insta::assert_snapshot!(world.stable_text(&finished.stderr), @"install.sh: [WORLD]/prefix/share/man/man1/plimsoll.1 is a folder");
     assert_eq!(tree(&world, &prefix), before);
 }
 
@@ -202,7 +237,7 @@ fn a_hook_program_is_known_by_its_name_or_by_what_its_link_leads_to() {
     // No session ends because a program was started by a name that says nothing.
     let nameless = shell(&world, &format!("echo '{{}}' | '{folder}/plimsoll-hook'")).expect_success();
     assert_eq!(nameless.stdout, "");
-    assert!(nameless.stderr.contains("plimsoll-post-tool"), "{nameless:?}");
+    insta::assert_snapshot!(world.stable_text(&nameless.stderr), @"plimsoll-hook: start it by a link with the name of a hook: plimsoll-frame, plimsoll-memory, plimsoll-post-tool, plimsoll-pre-compact, plimsoll-session-end, plimsoll-session-start, plimsoll-statusline, plimsoll-stop-gate");
 }
 
 #[test]
@@ -213,10 +248,7 @@ fn the_command_without_its_hooks_says_how_to_get_them() {
         .expect_success();
     let said = world.command(format!("{alone}/plimsoll"), &["init", "--local"]).run().expect_success().stdout;
     let careful = said.lines().find(|line| line.starts_with("Careful")).unwrap_or(&said);
-    for words in [alone.as_str(), "plimsoll-post-tool", "scripts/install.sh", "cargo install --locked --git "]
-    {
-        assert!(careful.contains(words), "{words}: {said}");
-    }
+    insta::assert_snapshot!(world.stable_text(careful), @"Careful: [WORLD]/alone lacks plimsoll-post-tool, plimsoll-pre-compact, plimsoll-session-end, plimsoll-session-start, plimsoll-statusline, plimsoll-stop-gate, which therefore cannot run. Install all programs together: `scripts/install.sh` in a clone or a release archive installs them, `cargo install --locked --git https://example.invalid/plimsoll plimsoll` too.");
 }
 
 #[test]
@@ -283,7 +315,11 @@ fn a_forged_list_removes_nothing_but_what_an_installation_can_have_made() {
         prepare();
         let finished = script(&world, "install.sh", &[&["--prefix", &prefix], arguments].concat()).run();
         assert_eq!(finished.code, Some(0), "{finished:?}");
-        assert!(finished.stderr.contains("not removed"), "{finished:?}");
+        let refusal = format!(
+            "install.sh: not removed, because it is no file or folder below {prefix} that this script made: "
+        );
+        let mut lines = finished.stderr.lines().peekable();
+        assert!(lines.peek().is_some() && lines.all(|line| line.starts_with(&refusal)), "{finished:?}");
         for victim in &victims {
             assert_eq!(world.read(victim), "precious\n", "{arguments:?}: {victim}");
         }
@@ -293,15 +329,23 @@ fn a_forged_list_removes_nothing_but_what_an_installation_can_have_made() {
 
     // A list that somebody else can have written is not read at all.
     for (spoil, words) in [
-        (format!("chmod 666 '{list}'"), "everybody can write"),
-        (format!("mv '{list}' '{top}/list' && ln -s '{top}/list' '{list}'"), "is a link"),
+        (
+            format!("chmod 666 '{list}'"),
+            format!(
+                "everybody can write {list}, which says what is removed: read it, then run: chmod o-w '{list}'"
+            ),
+        ),
+        (
+            format!("mv '{list}' '{top}/list' && ln -s '{top}/list' '{list}'"),
+            format!("{list} is a link, which Plimsoll does not make: look where it leads, and remove it"),
+        ),
     ] {
         prepare();
         shell(&world, &spoil).expect_success();
         for arguments in [&[][..], &["--uninstall"]] {
             let refused = script(&world, "install.sh", &[&["--prefix", &prefix], arguments].concat()).run();
             assert_eq!(refused.code, Some(1), "{refused:?}");
-            assert!(refused.stderr.contains(words), "{refused:?}");
+            assert_eq!(refused.stderr, format!("install.sh: {words}\n"));
             assert!(world.exists(format!("{prefix}/bin/plimsoll")));
         }
         shell(&world, &format!("rm '{list}'")).expect_success();
