@@ -22,18 +22,26 @@ fn typed(world: &World, arguments: &[&str], answer: Option<&str>) -> (String, u3
 fn a_run_is_cancelled_for_good_only_after_yes() {
     let world = World::new();
     put_run(&world, "run-1", "s1");
-    for answer in ["", "n", "\u{4}"] {
+    let refusal = |answer: &str| {
         let (screen, code) = typed(&world, &["stop"], Some(answer));
-        assert!(code == 1 && screen.contains("nothing was cancelled"), "{answer:?}: {code} {screen}");
-        for words in ["Cancel the run \"Dates\" for good", "cannot be resumed", "Ctrl-C"] {
-            assert!(screen.contains(words), "{words}: {screen}");
-        }
+        assert_eq!(code, 1, "{answer:?}: {screen}");
         assert_ne!(world.json(STATE)["status"], "cancelled", "{answer:?}");
-    }
+        screen.replace('\r', "")
+    };
+    insta::assert_snapshot!(refusal("n"), @r#"
+    Cancel the run "Dates" for good? It cannot be resumed; Ctrl-C in its own terminal pauses it. [y/N] n
+    plimsoll: nothing was cancelled
+    "#);
+    insta::assert_snapshot!(refusal(""), @r#"
+    Cancel the run "Dates" for good? It cannot be resumed; Ctrl-C in its own terminal pauses it. [y/N] 
+    plimsoll: nothing was cancelled
+    "#);
+    insta::assert_snapshot!(refusal("\u{4}"), @r#"Cancel the run "Dates" for good? It cannot be resumed; Ctrl-C in its own terminal pauses it. [y/N] plimsoll: nothing was cancelled"#);
     assert_eq!(typed(&world, &["stop"], Some("y")).1, 0);
     assert_eq!(world.json(STATE)["status"], "cancelled");
     let (screen, code) = typed(&world, &["stop"], None);
-    assert!(code == 0 && !screen.contains("[y/N]"), "there is nothing left to ask: {screen}");
+    assert_eq!(code, 0, "{screen}");
+    insta::assert_snapshot!(world.stable_text(&screen.replace('\r', "")), @"RALPH_STOP|cancelled|");
 }
 
 #[test]

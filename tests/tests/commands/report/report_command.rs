@@ -12,10 +12,10 @@ fn without_a_run_it_says_what_else_there_is() {
     let world = World::without_git();
     let none = report(&world, &[]);
     assert_eq!((none.code, none.stdout.as_str()), (Some(1), ""));
-    assert!(
-        none.stderr.contains("there is no run in") && none.stderr.contains("plimsoll turns stats"),
-        "{none:?}"
-    );
+    insta::assert_snapshot!(world.stable_text(&none.stderr), @"
+    plimsoll: there is no run in [PROJECT], and none was archived
+    hint: `plimsoll run` begins one; for sessions without a run use `plimsoll turns stats` and `plimsoll turns export --format html`
+    ");
     assert!(!world.exists(".claude/plimsoll/runs"), "and it writes nothing");
 }
 
@@ -30,16 +30,20 @@ fn an_earlier_run_is_named_by_the_beginning_of_its_id() {
     let before = page(&["--run", "4f2b"]).expect_success().stdout;
     assert!(before.contains("<h1><bdi>The week before</bdi></h1>"), "{before}");
     assert!(before.contains("This run cannot be resumed") && !before.contains("--resume"), "{before}");
-    let several = page(&["--run", "4f2"]);
-    assert!(
-        several.code == Some(1) && several.stderr.contains(RUN) && several.stderr.contains(EARLIER),
-        "{several:?}"
-    );
-    let unknown = page(&["--run", "beef"]);
-    assert!(
-        unknown.code == Some(1) && unknown.stderr.contains("\"beef\"") && unknown.stderr.contains(EARLIER),
-        "{unknown:?}"
-    );
+    let error = |options: &[&str]| {
+        let finished = page(options);
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        // Both are ids of the scene, and which of them is named matters.
+        world.stable_text(&finished.stderr.replace(RUN, "[THIS RUN]").replace(EARLIER, "[EARLIER RUN]"))
+    };
+    insta::assert_snapshot!(error(&["--run", "4f2"]), @r#"
+    plimsoll: several runs begin with "4f2": [THIS RUN], [EARLIER RUN]
+    hint: type more of it
+    "#);
+    insta::assert_snapshot!(error(&["--run", "beef"]), @r#"
+    plimsoll: no run begins with "beef" in [PROJECT]/.claude/plimsoll/runs
+    hint: there are [EARLIER RUN]
+    "#);
     // The present one is gone: then it is the last.
     std::fs::remove_file(world.path(".claude/ralph-state.json")).unwrap();
     assert!(page(&[]).expect_success().stdout.contains("The week before"));
@@ -58,6 +62,7 @@ fn a_page_is_its_owners_and_lies_where_it_was_wanted() {
     assert!(world.read("morning/page.html").contains("2026-01-06-2309.md"));
     let both = report(&world, &["-o", "-", "--open"]);
     assert!(both.code == Some(2) && both.stdout.is_empty(), "{both:?}");
+    insta::assert_snapshot!(both.stderr, @"plimsoll: a page on standard output cannot be opened: leave out --open or `-o -`");
 }
 
 /// A PATH with our programs and nothing else but these.
@@ -83,15 +88,19 @@ fn the_page_is_opened_by_the_program_of_the_system() {
     assert!(!world.exists("owned"));
     only(&world, Some(("xdg-open", "#!/bin/sh\nexit 3\n")));
     let fails = report(&world, &["--open"]);
-    assert!(
-        fails.code == Some(1)
-            && fails.stderr.contains("cannot open it")
-            && fails.stdout.contains("report.html"),
-        "{fails:?}"
-    );
+    assert_eq!(fails.code, Some(1), "{fails:?}");
+    insta::assert_snapshot!(world.stable_text(&fails.stdout), @"[PROJECT]/.claude/plimsoll/runs/[ID]/report.html");
+    insta::assert_snapshot!(world.stable_text(&fails.stderr), @"
+    plimsoll: [PROJECT]/programs/xdg-open cannot open it: it ended with exit status: 3
+    hint: open the file above in your browser
+    ");
     std::fs::remove_file(world.path("programs/xdg-open")).unwrap();
     let none = report(&world, &["--open"]);
-    assert!(none.code == Some(1) && none.stderr.contains("neither xdg-open nor open"), "{none:?}");
+    assert_eq!(none.code, Some(1), "{none:?}");
+    insta::assert_snapshot!(world.stable_text(&none.stderr), @"
+    plimsoll: there is neither xdg-open nor open to open it with
+    hint: open the file above in your browser
+    ");
 }
 
 #[test]
@@ -100,8 +109,16 @@ fn an_archive_that_is_damaged_is_named() {
     put(&world, &state(), "");
     world.write(format!(".claude/plimsoll/runs/{EARLIER}/state.json"), "[]");
     let corrupt = report(&world, &["--run", EARLIER]);
-    assert!(corrupt.code == Some(1) && corrupt.stderr.contains("state.json"), "{corrupt:?}");
+    assert_eq!(corrupt.code, Some(1), "{corrupt:?}");
+    insta::assert_snapshot!(world.stable_text(&corrupt.stderr), @"
+    plimsoll: [PROJECT]/.claude/plimsoll/runs/[ID]/state.json does not parse (not a JSON object)
+    hint: check the file, then fix or delete it
+    ");
     std::fs::remove_file(world.path(format!(".claude/plimsoll/runs/{EARLIER}/state.json"))).unwrap();
     let none = report(&world, &["--run", EARLIER]);
-    assert!(none.code == Some(1) && none.stderr.contains("left no state"), "{none:?}");
+    assert_eq!(none.code, Some(1), "{none:?}");
+    insta::assert_snapshot!(world.stable_text(&none.stderr), @"
+    plimsoll: the run [ID] left no state in [PROJECT]/.claude/plimsoll/runs/[ID]/state.json: it was not over when the next one began
+    hint: `plimsoll log` and `plimsoll query` still show it
+    ");
 }
