@@ -113,7 +113,7 @@ fn held(world: &World) -> Vec<String> {
 }
 
 fn turns(world: &World, arguments: &[&str]) -> Finished {
-    world.plimsoll(&[&["turns"], arguments].concat()).run()
+    world.plimsoll(&[&["turns"], arguments].concat()).env("TZ", "UTC").run()
 }
 
 #[test]
@@ -123,23 +123,54 @@ fn what_looks_like_a_secret_is_gone_from_log_pieces_and_waiting_files_and_the_ch
     let listed = turns(&world, &["list"]).expect_success().stdout;
 
     let shown = turns(&world, &["erase", "--secrets", "--dry-run"]).expect_success().stdout;
-    assert!(shown.contains("leaky:1, tool_calls[0].args.command: looks like github-token"), "{shown}");
-    assert!(shown.contains("looks like url-password") && shown.contains("Nothing was erased"), "{shown}");
+    insta::assert_snapshot!(world.stable_text(&shown), @"
+    leaky#1, text: looks like github-token
+    leaky:1, raw_response[0].input.command: looks like github-token
+    leaky:1, program: looks like github-token
+    leaky:1, tool_calls[0].args.command: looks like github-token
+    leaky:2, tool_calls[0].result: looks like url-password
+    leaky:2, prints[0]: looks like url-password
+    leaky#6, text: looks like github-token
+    leaky, 0000000000000000000000000000000000000000000000000000000000000000: looks like github-token
+    leaky, leaky.20260107T130000000000.1.0.json: looks like github-token
+    leaky, leaky.torn: looks like github-token
+    only-wai#1, text: looks like github-token
+    2 turns, 3 other records, 3 loose files of 2 sessions held what looks like a secret: github-token (9), url-password (2). Nothing was erased: run it without --dry-run to erase.
+    ");
     assert!(held(&world).len() >= 6, "a dry run erases nothing: {:?}", held(&world));
     assert_eq!(turns(&world, &["list"]).expect_success().stdout, listed);
 
     let done = turns(&world, &["erase", "--secrets"]).expect_success().stdout;
-    assert!(done.contains("2 turns, 3 other records, 3 loose files of 2 sessions held"), "{done}");
-    assert!(done.contains("github-token (") && done.contains("url-password ("), "{done}");
-    assert!(done.contains("Erased here permanently"), "{done}");
+    insta::assert_snapshot!(world.stable_text(&done), @"
+    leaky#1, text: looks like github-token
+    leaky:1, raw_response[0].input.command: looks like github-token
+    leaky:1, program: looks like github-token
+    leaky:1, tool_calls[0].args.command: looks like github-token
+    leaky:2, tool_calls[0].result: looks like url-password
+    leaky:2, prints[0]: looks like url-password
+    leaky#6, text: looks like github-token
+    leaky, 0000000000000000000000000000000000000000000000000000000000000000: looks like github-token
+    leaky, leaky.20260107T130000000000.1.0.json: looks like github-token
+    leaky, leaky.torn: looks like github-token
+    only-wai#1, text: looks like github-token
+    2 turns, 3 other records, 3 loose files of 2 sessions held what looks like a secret: github-token (9), url-password (2). Erased here permanently. The client's own transcript still has the contents, until the client deletes it.
+    ");
     assert_eq!(held(&world), Vec::<String>::new());
-    for said in [&shown, &done] {
-        assert!(!said.contains("ghp_") && !said.contains(&password()), "{said}");
-    }
-    let verified = turns(&world, &["verify"]).expect_success().stdout;
-    assert!(verified.contains("whole: ") && !verified.contains("NOT WHOLE"), "{verified}");
+    insta::assert_snapshot!(turns(&world, &["verify"]).expect_success().stdout, @"
+    only-waiting  whole: 2 records, 0 turns, 1 erased
+      · line 1, record 1: erased
+    leaky  whole: 7 records, 3 turns, 4 erased
+      · line 1, record 1: erased
+      · line 2, record 2: erased
+      · line 3, record 3: erased
+      · line 6, record 6: erased
+    ");
     let after = turns(&world, &["list"]).expect_success().stdout;
-    assert!(after.contains("Bash(make test)") && after.matches("[erased]").count() == 2, "{after}");
+    insta::assert_snapshot!(after, @"
+    leaky:1       Wed  7 Jan 12:00:03      6  ok           [erased]
+    leaky:2       Wed  7 Jan 12:00:13      6  ok           [erased]
+    leaky:3       Wed  7 Jan 12:00:23      6  ok           Bash(make test)
+    ");
 
     let again = turns(&world, &["erase", "--secrets"]).expect_success().stdout;
     assert_eq!(again, "Nothing in the turn log looks like a secret.\n");
@@ -150,7 +181,10 @@ fn what_looks_like_a_secret_is_gone_from_log_pieces_and_waiting_files_and_the_ch
 fn one_session_is_erased_alone_and_turns_and_secrets_are_not_named_together() {
     let world = leaky();
     let done = turns(&world, &["erase", "--secrets", "--session", "only-"]).expect_success().stdout;
-    assert!(done.contains("1 other record of 1 session"), "{done}");
+    insta::assert_snapshot!(world.stable_text(&done), @"
+    only-wai#1, text: looks like github-token
+    1 other record of 1 session held what looks like a secret: github-token (1). Erased here permanently. The client's own transcript still has the contents, until the client deletes it.
+    ");
     assert!(held(&world).iter().all(|path| !path.contains("only-waiting")), "{:?}", held(&world));
     assert!(held(&world).iter().any(|path| path.contains(SESSION)));
     assert_eq!(turns(&world, &["erase", "--secrets", "--session", "nobody"]).code, Some(1));
@@ -159,7 +193,10 @@ fn one_session_is_erased_alone_and_turns_and_secrets_are_not_named_together() {
         assert_eq!(turns(&world, wrong).code, Some(2), "{wrong:?}");
     }
     let shown = turns(&world, &["erase", "leaky:1", "--dry-run"]).expect_success().stdout;
-    assert!(shown.contains("leaky:1 (record ") && shown.contains("Nothing was erased"), "{shown}");
+    insta::assert_snapshot!(world.stable_text(&shown), @"
+    leaky:1 (record 2)
+    Nothing was erased: run it without --dry-run to erase.
+    ");
     assert_eq!(held(&world), before);
 }
 
@@ -172,7 +209,10 @@ fn a_line_that_is_no_record_is_left_as_evidence_and_named() {
     world.write(&log, &format!("{first}\nspoiled {}\n{rest}", token("s")));
     let finished = turns(&world, &["erase", "--secrets"]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    assert!(finished.stderr.contains("1 line of a log cannot be read") && !finished.stderr.contains("ghp_"));
+    insta::assert_snapshot!(world.stable_text(&finished.stderr), @"
+    plimsoll: 1 line of a log cannot be read and hold what looks like a secret; nothing was changed there
+    hint: `plimsoll turns verify` names them
+    ");
     assert!(world.read(&log).contains(&token("s")), "nothing is changed there");
 }
 

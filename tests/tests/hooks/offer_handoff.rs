@@ -49,19 +49,18 @@ fn states(world: &World) -> Vec<String> {
 /// Where the slash command is installed and can continue, it is offered: one word, however long the path is.
 #[test]
 fn the_slash_command_is_offered_where_it_can_continue() {
-    for (installed, expected) in [
-        (Some("`plimsoll handoffs --continue`"), "To continue its work: /handoff continue"),
-        (Some("of the user's own"), "To continue its work: Continue from @.claude/handoffs/"),
-        (None, "To continue its work: Continue from @.claude/handoffs/"),
-    ] {
+    let offer_with = |installed: Option<&str>| {
         let world = World::new();
         leave(&world, "one");
         if let Some(text) = installed {
             world.write(world.home().join(".claude/commands/handoff.md"), text);
         }
         let (user, _) = told(&start(&world, "two", "startup", &[]));
-        assert!(user.contains(expected), "{installed:?}: {user}");
-    }
+        world.stable_text(&user)
+    };
+    insta::assert_snapshot!(offer_with(Some("`plimsoll handoffs --continue`")), @"An earlier session left a handoff ([TIME]). To continue its work: /handoff continue");
+    insta::assert_snapshot!(offer_with(Some("of the user's own")), @"An earlier session left a handoff ([TIME]). To continue its work: Continue from @.claude/handoffs/[DATE-TIME].md");
+    insta::assert_snapshot!(offer_with(None), @"An earlier session left a handoff ([TIME]). To continue its work: Continue from @.claude/handoffs/[DATE-TIME].md");
 }
 
 /// The transcript of a session tells what it opened: by its tool Read, or because the user mentioned the file.
@@ -111,7 +110,11 @@ fn continue_follows_only_what_sessions_of_this_user_wrote() {
         world.plimsoll(&["handoffs", "--continue"]).env("CLAUDE_CODE_SESSION_ID", session).run()
     };
     let none = to_continue("two");
-    assert!(none.code == Some(1) && none.stderr.contains("no session of yours left a handoff"), "{none:?}");
+    assert_eq!(none.code, Some(1), "{none:?}");
+    insta::assert_snapshot!(world.stable_text(&none.stderr), @"
+    plimsoll: no session of yours left a handoff in this project
+    hint: a session leaves one at 85% of its context window, and with `/handoff`
+    ");
 
     let foreign = ".claude/handoffs/2099-01-07-1145.md";
     let text =
@@ -119,14 +122,23 @@ fn continue_follows_only_what_sessions_of_this_user_wrote() {
     world.write(foreign, text);
     let refused = to_continue("two");
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{refused:?}");
-    assert!(refused.stderr.contains(&format!("Continue from @{foreign}")), "it is named: {refused:?}");
+    insta::assert_snapshot!(world.stable_text(&refused.stderr.replace(foreign, "[FOREIGN]")), @"
+    plimsoll: no session of yours left a handoff in this project
+    hint: these are here, and your state folder does not say that a session of yours wrote them:
+    - [FOREIGN]
+    to continue from one that you trust, type: Continue from @[FOREIGN]
+    ");
 
     leave(&world, "one");
     let own = files(&world).into_iter().find(|file| file != foreign).expect("the session's");
     let found = to_continue("two").expect_success();
-    assert!(found.stdout.starts_with(&format!("Continue from: {own}\n")), "{found:?}");
-    let (_, passed_over) = found.stdout.split_once("Newer, and not followed").expect(&found.stdout);
-    assert!(passed_over.contains(foreign), "{found:?}");
+    let named = found.stdout.replace(&own, "[OWN]").replace(foreign, "[FOREIGN]");
+    insta::assert_snapshot!(world.stable_text(&named), @"
+    Continue from: [OWN]
+    Written [TIME] by session one.
+    Newer, and not followed, because your state folder does not say that a session of yours wrote them:
+    - [FOREIGN]
+    ");
     // Without the user's state only the session itself knows which one is its own.
     std::fs::remove_dir_all(world.home().join(".local/state/plimsoll/unread")).expect("the index");
     assert_eq!(to_continue("two").code, Some(1));
@@ -140,12 +152,13 @@ fn the_next_session_is_offered_the_handoff_and_the_one_after_is_not() {
         let world = World::new();
         leave(&world, "one");
         let (user, model) = told(&start(&world, "two", source, &[("CLAUDE_CODE_ENTRYPOINT", "cli")]));
-        assert!(
-            user.contains("To continue its work: Continue from @.claude/handoffs/"),
-            "no command: {user}"
-        );
-        assert_eq!((user.lines().count(), model.lines().count()), (1, 1), "{user}\n{model}");
-        assert!(model.contains(".claude/handoffs/") && model.contains("only if the user asks"), "{model}");
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(world.stable_text(&format!("{user}\n\nFor the model: {model}")), @"
+            An earlier session left a handoff ([TIME]). To continue its work: Continue from @.claude/handoffs/[DATE-TIME].md
+
+            For the model: For information: an earlier session in this project left a handoff ([TIME]): .claude/handoffs/[DATE-TIME].md. Read it only if the user asks you to continue that work.
+            ");
+        }
         assert_eq!(start(&world, "three", source, &[]), json!({}), "it is offered once");
         assert_eq!(states(&world), ["offered"], "nobody has opened it");
     }
@@ -176,7 +189,14 @@ fn nobody_else_is_offered_it_and_it_stays_unread() {
         let listed = world.plimsoll(&["handoffs", "--json"]).run().expect_success().json();
         assert_eq!((listed[0]["read"].as_bool(), unread(&world).len()), (Some(false), 1), "{source} {env:?}");
         let table = world.plimsoll(&["handoffs"]).run().expect_success().stdout;
-        assert!(table.starts_with("WHEN") && table.contains("one       unread"), "{table}");
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(world.stable_text(&table), @"
+            WHEN             SESSION   STATE    FILE                FIRST REQUEST
+            [TIME]         one       unread   [DATE-TIME].md
+
+            To continue from one, start `claude` and type: Continue from @.claude/handoffs/[DATE-TIME].md
+            ");
+        }
     }
 }
 
@@ -193,7 +213,8 @@ fn a_session_that_still_works_elsewhere_is_not_offered_and_after_clear_its_own_c
     world.plimsoll(&["checkpoint"]).env("CLAUDE_CODE_SESSION_ID", "one").run().expect_success();
     assert_eq!(begin("two", "startup", &mine), json!({}), "its client lives");
     let (user, _) = told(&begin("three", "clear", &alive));
-    assert!(user.contains("Continue from @"), "the same client goes on with another session: {user}");
+    // The same client goes on with another session.
+    insta::assert_snapshot!(world.stable_text(&user), @"An earlier session left a handoff ([TIME]). To continue its work: Continue from @.claude/handoffs/[DATE-TIME].md");
     other.kill();
 }
 
