@@ -67,7 +67,7 @@ fn a_session_of_codex_is_not_measured_and_that_is_said_once() {
     let [("plimsoll-session-start", words)] = said.as_slice() else { panic!("{said:?}") };
     let reply: Value = serde_json::from_str(words).expect("an object");
     let message = reply["systemMessage"].as_str().expect("for the user");
-    assert!(message.contains("does not measure this session") && message.contains("Codex"), "{message}");
+    insta::assert_snapshot!(message, @"Plimsoll does not measure this session: its hooks were started by another client (Codex), not by Claude Code. There will be no warning and no handoff.");
     assert_eq!(reply.as_object().map(serde_json::Map::len), Some(1), "nothing for the model: {reply}");
     assert_eq!(files(&world), before, "nothing is recorded");
 }

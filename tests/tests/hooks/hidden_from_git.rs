@@ -49,7 +49,7 @@ fn doctor_says_what_a_clone_lacks() {
     session(&world);
     let found = findings(&world, "disk.not_excluded");
     assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0]["what"].as_str().expect("words").contains("ralph-state.json"), "{found:?}");
+    insta::assert_snapshot!(found[0]["what"].as_str().expect("words"), @"git's exclude file (which a clone does not include) does not list our run files: an agent's `git add -A` would commit ralph-state.json (our folders hide themselves)");
 }
 
 #[test]
@@ -65,8 +65,7 @@ fn doctor_finds_a_fault_where_something_recorded_is_tracked() {
         (&found[0]["severity"], &found[0]["where"]),
         (&json!("problem"), &json!(".claude/plimsoll/turns/a.jsonl"))
     );
-    let todo = found[0]["todo"].as_str().expect("words");
-    assert!(todo.contains("`git rm -r --cached .claude/plimsoll`"), "{todo}");
+    insta::assert_snapshot!(found[0]["todo"].as_str().expect("words"), @"`git rm -r --cached .claude/plimsoll`, then commit (the files stay); what was pushed stays in the history");
     world.git(&["rm", "-r", "--quiet", "--cached", ".claude/plimsoll"]);
     assert!(findings(&world, "disk.tracked").is_empty());
     assert!(world.exists(".claude/plimsoll/turns/a.jsonl"), "the file itself stays");

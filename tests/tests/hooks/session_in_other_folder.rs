@@ -117,7 +117,8 @@ fn a_project_on_a_read_only_mount_has_its_sessions_files_among_the_users_state()
         },
     });
     let line = hook("plimsoll-statusline", &status);
-    assert!(line.stdout.contains("88%") && line.stderr.is_empty(), "{line:?}");
+    assert_eq!(line.stderr, "");
+    insta::assert_snapshot!(line.stdout, @"claude-opus-5-5 │ project │ ⎇ main │ ▕██████████████████░┃▏ 88% 880k/1M · 87k left");
     let projects = fs::read_dir(world.home().join(".local/state/plimsoll/projects")).expect("a folder");
     let [own] = projects
         .map(|entry| entry.expect("an entry").path())

@@ -82,7 +82,7 @@ fn a_session_lock_that_is_held_for_ever_is_waited_for_a_bounded_time() {
     let lock = held(scene.stage.world.path(RECORD).with_extension("lock"));
     let finished = scene.stage.run(&scene.batch());
     assert_eq!((finished.code, finished.stderr.lines().count()), (Some(0), 1), "{finished:?}");
-    assert!(finished.stderr.contains("is locked by another process"), "{finished:?}");
+    insta::assert_snapshot!(scene.stage.world.stable_text(&finished.stderr), @"plimsoll-post-tool: [PROJECT]/.claude/plimsoll/sessions/session-one.lock is locked by another process (waited [DURATION]); try again; if no Plimsoll process is running, another program holds the lock");
     assert!(finished.elapsed < Duration::from_secs(20), "{finished:?}");
     drop(lock);
     let finished = scene.stage.run(&scene.batch());
@@ -112,7 +112,10 @@ fn a_memory_that_somebody_holds_is_named() {
     let set = Play::command(&["memory", "set", "next", "More."]);
     let finished = scene.stage.run(&set);
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    assert!(finished.stderr.contains("log.lock is locked by another process"), "{finished:?}");
+    insta::assert_snapshot!(scene.stage.world.stable_text(&finished.stderr), @"
+    plimsoll: [PROJECT]/.claude/plimsoll/memory/log.lock is locked by another process (waited [DURATION])
+    hint: try again; if no Plimsoll process is running, another program holds the lock
+    ");
     drop(lock);
     scene.stage.run(&set).expect_success();
     sound(&scene.stage);

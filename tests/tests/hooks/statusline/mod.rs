@@ -33,11 +33,11 @@ fn payload_in(place: &str) -> Value {
 /// The status line with these settings of the user's, who may name programs.
 fn own_line(world: &World, look: &Value) -> Launch {
     world.write_user_settings(&json!({"statusline": look}));
-    world.hook("plimsoll-statusline", &payload(world)).env("NO_COLOR", "1")
+    world.hook("plimsoll-statusline", &payload(world)).env("NO_COLOR", "1").env("TZ", "UTC")
 }
 
 /// The status line with these settings of the project, as the client would start it.
 fn line(world: &World, look: &Value) -> Launch {
     world.write(".claude/plimsoll.json", &json!({"statusline": look}).to_string());
-    world.hook("plimsoll-statusline", &payload(world)).env("NO_COLOR", "1")
+    world.hook("plimsoll-statusline", &payload(world)).env("NO_COLOR", "1").env("TZ", "UTC")
 }

@@ -7,7 +7,12 @@ use serde_json::{Value, json};
 fn wrapped(world: &World, command: &[&str]) -> plimsoll_testkit::world::Finished {
     let arguments: Vec<&str> = ["--wrap"].iter().chain(command).copied().collect();
     let program = plimsoll_testkit::bin_dir().join("plimsoll-statusline");
-    world.command(program, &arguments).stdin(payload(world).to_string()).env("NO_COLOR", "1").run()
+    world
+        .command(program, &arguments)
+        .stdin(payload(world).to_string())
+        .env("NO_COLOR", "1")
+        .env("TZ", "UTC")
+        .run()
 }
 
 #[test]
@@ -29,10 +34,16 @@ fn another_status_line_is_shown_as_it_is_and_the_reading_is_published() {
 #[test]
 fn a_line_that_cannot_be_started_is_replaced_by_ours() {
     let world = World::new();
-    for command in [&["/no/such/line", "--fast"][..], &[]] {
-        let finished = wrapped(&world, command);
-        assert_eq!(finished.code, Some(0));
-        assert!(finished.stdout.starts_with("Haiku 4.5 │ project"), "{finished:?}");
-        assert!(finished.stderr.contains("cannot start the status line"), "{finished:?}");
-    }
+    let line_and_error = |command: &[&str]| {
+        let finished = wrapped(&world, command).expect_success();
+        world.stable_text(&format!("{}\n{}", finished.stdout.trim_end(), finished.stderr))
+    };
+    insta::assert_snapshot!(line_and_error(&["/no/such/line", "--fast"]), @r#"
+    Haiku 4.5 │ project │ ⎇ main │ ▕███░░░░░░░░░░░┆░░┆░┃▏ 15% 30k/200k · 170k left │ 5h 42% ↻Tue [TIME] │ 7d 7% ↻Tue [TIME] │ spend 91% ↻Tue [TIME] │ $1.50
+    plimsoll-statusline: cannot start the status line ["/no/such/line", "--fast"]: No such file or directory (os error 2)
+    "#);
+    insta::assert_snapshot!(line_and_error(&[]), @"
+    Haiku 4.5 │ project │ ⎇ main │ ▕███░░░░░░░░░░░┆░░┆░┃▏ 15% 30k/200k · 170k left │ 5h 42% ↻Tue [TIME] │ 7d 7% ↻Tue [TIME] │ spend 91% ↻Tue [TIME] │ $1.50
+    plimsoll-statusline: cannot start the status line []: no program is named
+    ");
 }
