@@ -4,7 +4,7 @@
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{LIFELIKE, assert_in_order};
+use plimsoll_tests::LIFELIKE;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -111,24 +111,6 @@ fn listed(world: &World) -> Vec<Value> {
     serde_json::from_str(&listed.stdout).expect(&listed.stdout)
 }
 
-fn assert_tells(handoff: &str) {
-    assert_in_order(
-        handoff,
-        &[
-            "# Handoff\n\n## What the user asked for",
-            "> Fix the parser with [redacted:github-token] please",
-            "> And tell me what is missing",
-            "| parser.txt |",
-            "echo more >> parser.txt",
-            "## Done (1)\n\n- Parse dates",
-            "## Open (1)\n\n- Write the docs",
-            LAST_WORDS,
-            "## How to continue",
-        ],
-    );
-    assert!(!handoff.contains("Summary:") && !handoff.contains(TOKEN[0]), "{handoff}");
-}
-
 /// Where each installation keeps handoffs.
 const PLACES: [(&str, &str); 2] =
     [("--local", ".claude/handoffs/"), ("--user", ".local/state/plimsoll/projects/")];
@@ -137,7 +119,59 @@ fn continues(by_command: bool) {
     for (installation, expected_at) in PLACES {
         let mut world = World::untouched();
         world.plimsoll(&["init", installation]).run().expect_success();
-        assert_tells(&play(&mut world, expected_at, by_command));
+        let handoff = play(&mut world, expected_at, by_command);
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(world.stable_text(&handoff), @"
+            # Handoff
+
+            ## What the user asked for (in the user's own words, the last request last)
+
+            > Fix the parser with [redacted:github-token] please
+
+            > And tell me what is missing
+
+
+            ## Changed files, the one touched last first
+
+            | File | Lines touched last | Change since [COMMIT] |
+            |---|---|---|
+            | parser.txt | 1-2 | new, untracked (+2 -0) |
+            | typed | - | new, untracked (+0 -0) |
+
+            ## Last command
+
+            - `echo more >> parser.txt` → ok: (Bash completed with no output)
+
+            ## Done (1)
+
+            - Parse dates
+
+            ## Open (1)
+
+            - Write the docs
+
+            ## The session's last words (its own claim, unverified)
+
+            > The parser reads dates; the docs are missing.
+
+            ## Git
+
+            - Branch: main
+            - HEAD: `[COMMIT]` First commit
+            - Its work is not committed (`git status`, `git diff [COMMIT]`): parser.txt, typed.
+
+            ## About this session
+
+            - Session: [ID] (of no run)
+            - Written: [DATE-TIME]
+            - Context: 87% (L2)
+            - Transcript: [HOME]/.claude/projects/[PROJECT]/[ID].jsonl
+
+            ## How to continue
+
+            What the user asked for last comes first; do not redo what is done. What the session says of itself is unverified: check it before you build on it.
+            ");
+        }
     }
 }
 

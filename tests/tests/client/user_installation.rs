@@ -144,12 +144,17 @@ fn what_was_kept_before_an_installation_stays_readable() {
     start(&world, &world.project(), "later");
     assert!(world.exists(".claude/plimsoll/sessions/later.json"));
     assert!(!world.exists(".claude/plimsoll/sessions/earlier.json"));
-    let told = world.plimsoll(&["turns", "verify"]).run().expect_success().stdout;
-    assert!(told.contains("earlier") && told.contains("later"), "{told}");
+    let verified = || world.plimsoll(&["turns", "verify"]).run().expect_success().stdout;
+    insta::assert_snapshot!(verified(), @"
+    later  whole: 1 record, 0 turns
+    earlier  whole: 1 record, 0 turns
+    ");
     // A session that goes on in the new place is there once, and whole.
     start(&world, &world.project(), "earlier");
-    let told = world.plimsoll(&["turns", "verify"]).run().expect_success().stdout;
-    assert_eq!(told.matches("earlier").count(), 1, "{told}");
+    insta::assert_snapshot!(verified(), @"
+    earlier  whole: 2 records, 0 turns
+    later  whole: 1 record, 0 turns
+    ");
 }
 
 #[test]
@@ -166,10 +171,10 @@ fn without_a_home_or_with_one_that_cannot_be_written_a_hook_does_no_harm() {
     for (program, payload) in hooks {
         let homeless = world.hook(program, payload).env_remove("HOME").run();
         assert_eq!((homeless.code, reply(&homeless)), (Some(0), json!({})), "{homeless:?}");
-        assert!(
-            homeless.stderr.contains("neither HOME nor XDG_STATE_HOME is set to an absolute path"),
-            "{homeless:?}"
-        );
+        let error = homeless.stderr.strip_prefix(&format!("{program}: "));
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(world.stable_text(error.unwrap_or(&homeless.stderr)), @"there is no folder for session records of [PROJECT]: neither HOME nor XDG_STATE_HOME is set to an absolute path; set HOME, or run `plimsoll init --local` in the project");
+        }
         // A file in the place of the folder: nobody, not even root, can write below it.
         let blocked = world.hook(program, payload).env("HOME", world.path("README.md").display().to_string());
         let blocked = blocked.run();
