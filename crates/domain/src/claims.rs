@@ -57,6 +57,13 @@ pub fn block(source: Source, fence: &str, text: &str) -> String {
     format!("[{fence} begins: {}]\n{quoted}[{fence} ends]\n", source.words())
 }
 
+/// The text with `FENCE` in place of the name of each fence, which is made of what the fence holds.
+#[cfg(test)]
+pub(crate) fn with_plain_fences(text: &str) -> String {
+    let begins = text.lines().filter_map(|line| line.strip_prefix('[')?.split_once(" begins: "));
+    begins.fold(text.to_owned(), |text, (fence, _)| text.replace(fence, "FENCE"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

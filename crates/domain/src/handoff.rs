@@ -505,6 +505,13 @@ mod tests {
         assert!(full().refresh(&by_hand, 8_000).ends_with("by me\n\nmore\n"));
     }
 
+    /// One section of a handoff, from the beginning of its heading to the next heading.
+    fn section_of<'a>(text: &'a str, heading: &str) -> &'a str {
+        let begin = text.find(heading).unwrap_or_else(|| panic!("no {heading} in\n{text}"));
+        let end = text[begin + 1..].find("\n## ").map_or(text.len(), |end| begin + 1 + end);
+        text[begin..end].trim_end()
+    }
+
     fn full() -> Handoff {
         Handoff {
             run: Some(RunFacts { run_id: "r1".into(), task_name: "Dates".into(), iteration: 2 }),
@@ -516,6 +523,7 @@ mod tests {
             git: Some(GitFacts {
                 branch: "main".into(),
                 head: Some("0123456789abcdef".into()),
+                subject: "Parse dates".into(),
                 ..GitFacts::default()
             }),
             files: vec![FileInProgress {
@@ -541,30 +549,84 @@ mod tests {
 
     #[test]
     fn a_handoff_names_item_files_lines_and_outcomes() {
-        let text = full().render(8192);
-        for part in [
-            "iteration 2",
-            "87%",
-            "| src/a\\|b.rs | 45-120 |",
-            "Item two",
-            "`cargo test` → FAILED: 1 failed",
-            "> I am half way.",
-            "unverified",
-            "do not start over",
-        ] {
-            assert!(text.contains(part), "{part} in\n{text}");
-        }
+        insta::assert_snapshot!(full().render(8192), @r#"
+        # Handoff
+
+        - Run: Dates (r1), iteration 2
+        - Session: s1
+        - Written: 2026-01-07T11:45:00Z (level L2 reached)
+        - Context: 87% (L2; 86% by the client's own figure)
+
+        ## Current item
+
+        > Item two (1 item done, 2 open)
+
+        ## Git
+
+        - Branch: main
+        - HEAD: `0123456789ab` Parse dates
+
+        ## Files of the item, the one touched last first
+
+        | File | Lines touched last | Change |
+        |---|---|---|
+        | src/a\|b.rs | 45-120 | modified |
+
+        ## Done (1)
+
+        - Item one
+
+        ## Open (2)
+
+        - Item two
+        - Item three
+
+        ## Last command
+
+        - `cargo test` → FAILED: 1 failed
+
+        ## The session's last words (its own claim, unverified)
+
+        > I am half way.
+
+        ## What to do next
+
+        No file has been changed for it. Read it and run the checks. Then continue with "Item two"; do not start over.
+
+        ## Notes from the session
+
+        <!-- The session's own claims, not verified. -->
+        - Summary:
+        - Progress on the item:
+        - Next step:
+        "#);
     }
 
     #[test]
     fn items_are_listed_only_where_no_plan_has_them() {
-        let listed = full().render(8192);
-        assert!(listed.contains("## Done (1)") && listed.contains("## Open (2)"), "{listed}");
-        let planned = Handoff { plan: Some("fix_plan.md".into()), ..full() }.render(8192);
-        assert!(planned.contains("\n> Item two (1 item done, 2 open in `fix_plan.md`)\n"), "{planned}");
-        for part in ["## Done", "## Open", "Item three"] {
-            assert!(!planned.contains(part), "{part} in\n{planned}");
-        }
+        let lines_about_items = |handoff: Handoff| {
+            let text = handoff.render(8192);
+            let is_about_items = |line: &&str| line.contains("Item ") || line.contains(" item");
+            text.lines().filter(is_about_items).collect::<Vec<_>>().join("\n")
+        };
+        insta::assert_snapshot!(lines_about_items(full()), @r#"
+        ## Current item
+        > Item two (1 item done, 2 open)
+        ## Files of the item, the one touched last first
+        - Item one
+        - Item two
+        - Item three
+        No file has been changed for it. Read it and run the checks. Then continue with "Item two"; do not start over.
+        - Progress on the item:
+        "#);
+        let planned = Handoff { plan: Some("fix_plan.md".into()), ..full() };
+        insta::assert_snapshot!(lines_about_items(planned), @r#"
+        ## Current item
+        > Item two (1 item done, 2 open in `fix_plan.md`)
+        ## Files of the item, the one touched last first
+        No file has been changed for it. Read it and run the checks. Then continue with "Item two"; do not start over.
+        - Progress on the item:
+        "#);
     }
 
     #[test]
@@ -640,10 +702,12 @@ mod tests {
         }];
         let work = ItemWork { checks, ..ItemWork::default() };
         let text = Handoff { work, ..full() }.render(8192);
-        assert!(
-            text.contains("- `npm test`, run by the session: FAILED, before its last edit\n- FAIL a\n"),
-            "{text}"
-        );
+        insta::assert_snapshot!(section_of(&text, "## Checks"), @"
+        ## Checks
+
+        - `npm test`, run by the session: FAILED, before its last edit
+        - FAIL a
+        ");
     }
 
     #[test]
@@ -656,8 +720,12 @@ mod tests {
         };
         let handoff = Handoff { earlier_notes: Some(earlier_notes), ..full() };
         let silent = handoff.document(&Notes::default(), 8192);
-        let told = "## What the session of iteration 2 said of the item (its own claim, unverified)\n\n> Summary: Naive input is UTC\n> Next step: line 9 ## Forged\n";
-        assert!(silent.contains(told), "{silent}");
+        insta::assert_snapshot!(section_of(&silent, "## What the session of iteration 2 said"), @"
+        ## What the session of iteration 2 said of the item (its own claim, unverified)
+
+        > Summary: Naive input is UTC
+        > Next step: line 9 ## Forged
+        ");
         assert_eq!(Notes::parse(&silent), Notes::default());
         let notes = Notes { summary: "half done".into(), ..Notes::default() };
         let spoken = handoff.renewed(&notes, &silent, 8192);
@@ -669,19 +737,41 @@ mod tests {
     fn nothing_that_is_unknown_or_empty_has_a_line() {
         let bare = Handoff {
             run: full().run,
+            session_id: full().session_id,
+            level: Level::L2,
+            written_at: full().written_at,
             current_item: Some("Item two".into()),
             plan: Some("fix_plan.md".into()),
             ..Handoff::default()
         };
         let text = bare.document(&Notes::default(), 8192);
-        for part in
-            ["Context", "Files", "None", "Summary", "Progress", "Next step", "Notes", "Checks", "command"]
-        {
-            assert!(!text.contains(part), "{part} in\n{text}");
-        }
+        insta::assert_snapshot!(text, @r#"
+        # Handoff
+
+        - Run: Dates (r1), iteration 2
+        - Session: s1
+        - Written: 2026-01-07T11:45:00Z (level L2 reached)
+
+        ## Current item
+
+        > Item two (0 items done, 0 open in `fix_plan.md`)
+
+        ## Git
+
+        Not a git repository.
+
+        ## What to do next
+
+        Continue with "Item two": no file has been changed for it yet.
+        "#);
         let notes = Notes { next: "line 9".into(), ..Notes::default() };
         let renewed = bare.renewed(&notes, &text, 8192);
-        assert!(renewed.contains("- Next step: line 9") && !renewed.contains("Summary"), "{renewed}");
+        insta::assert_snapshot!(section_of(&renewed, "## Notes"), @"
+        ## Notes from the session
+
+        <!-- The session's own claims, not verified. -->
+        - Next step: line 9
+        ");
         assert_eq!(Notes::parse(&bare.renewed(&Notes::default(), &renewed, 8192)), notes);
     }
 
@@ -795,7 +885,7 @@ mod tests {
     #[test]
     fn the_last_words_are_kept_beside_a_label_that_is_no_summary() {
         let said = |words: &str| Handoff { last_words: Some(words.into()), ..full() }.render(8192);
-        assert!(said("The parser works.\n\nProgress: 70%").contains("> The parser works."));
+        assert!(said("The parser works.\n\nProgress: 70%").contains("\n> The parser works.\n"));
         assert!(!said("Summary: the parser works").contains("last words"));
     }
 

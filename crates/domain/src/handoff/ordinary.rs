@@ -120,32 +120,75 @@ mod tests {
             ..asked(Some("Read the spec.\nThen ask."), &["Fix the parser.", "Now the docs,\nplease."])
         };
         let text = full.document(&Notes::default(), 8_192);
-        let mut place = 0;
-        for part in [
-            "# Handoff\n\n## What the user asked for",
-            "> Read the spec.\n> Then ask.\n\n\n…\n",
-            "> Fix the parser.\n",
-            "> Now the docs,\n> please.\n",
-            "- `make` → ok",
-            "## Done (1)\n\n- Parse dates",
-            "## Open (1)\n\n- Write the docs (in progress)",
-            "> The parser is done.",
-            "- Branch: main",
-            "- Session: s1 (of no run)",
-            "## How to continue",
-        ] {
-            let at = text[place..]
-                .find(part)
-                .unwrap_or_else(|| panic!("{part:?} is missing, or out of order, in\n{text}"));
-            place += at + part.len();
-        }
+        insta::assert_snapshot!(text, @"
+        # Handoff
+
+        ## What the user asked for (in the user's own words, the last request last)
+
+        > Read the spec.
+        > Then ask.
+
+
+        …
+
+        > Fix the parser.
+
+        > Now the docs,
+        > please.
+
+
+        ## Last command
+
+        - `make` → ok
+
+        ## Done (1)
+
+        - Parse dates
+
+        ## Open (1)
+
+        - Write the docs (in progress)
+
+        ## The session's last words (its own claim, unverified)
+
+        > The parser is done.
+
+        ## Git
+
+        - Branch: main
+        - HEAD: no commit yet
+        - No file has been changed for it.
+
+        ## About this session
+
+        - Session: s1 (of no run)
+        - Written: 2026-01-07T11:45:00Z
+        - Context: 87% (L2)
+
+        ## How to continue
+
+        What the user asked for last comes first; do not redo what is done. What the session says of itself is unverified: check it before you build on it.
+        ");
         assert_eq!(first_request(&text), Some("Read the spec."));
         let bare = asked(None, &["Hello"]).document(&Notes::default(), 8_192);
-        for heading in
-            ["Files", "Last commands", "Done", "Open", "last words", "Git", "memory", "Notes", "item"]
-        {
-            assert!(!bare.contains(heading), "{heading} in\n{bare}");
-        }
+        insta::assert_snapshot!(bare, @"
+        # Handoff
+
+        ## What the user asked for (in the user's own words, the last request last)
+
+        > Hello
+
+
+        ## About this session
+
+        - Session: s1 (of no run)
+        - Written: 2026-01-07T11:45:00Z
+        - Context: 87% (L2)
+
+        ## How to continue
+
+        What the user asked for last comes first; do not redo what is done. What the session says of itself is unverified: check it before you build on it.
+        ");
         assert_eq!(first_request(&bare), Some("Hello"));
         assert_eq!(first_request("# Handoff\n\n- Run: Demo\n"), None);
     }
@@ -168,7 +211,13 @@ mod tests {
             ..Notes::default()
         };
         let first = handoff.document(&notes("half done", ""), 8_192);
-        assert!(first.contains("- Summary: half done") && !first.contains("Progress"), "{first}");
+        let place = first.find("## Notes").expect("a section of notes");
+        insta::assert_snapshot!(first[place..], @"
+        ## Notes from the session
+
+        <!-- The session's own claims, not verified. -->
+        - Summary: half done
+        ");
         let renewed = handoff.renewed(&notes("", "line 81"), &first, 8_192);
         assert_eq!(Notes::parse(&renewed), notes("half done", "line 81"), "{renewed}");
         let by_hand = format!("{renewed}\nMy own words.\n");

@@ -18,6 +18,30 @@ fn block_about(state: &RunState, item: Option<&str>) -> String {
     super::block(state, &Surroundings { item, ..Surroundings::default() }).text().to_owned()
 }
 
+/// The first line of the block below its begin mark, which says what session this is.
+fn opening_line(block: &str) -> &str {
+    block.lines().nth(1).expect("a line below the begin mark")
+}
+
+/// One section of the block, from its heading to the next one.
+fn section_of<'a>(block: &'a str, heading: &str) -> &'a str {
+    let begin = block.find(&format!("{heading}\n")).unwrap_or_else(|| panic!("no {heading} in\n{block}"));
+    let end = block[begin + 1..].find("\n## ").map_or(block.len(), |end| begin + 1 + end);
+    block[begin..end].trim_end()
+}
+
+/// The part of the section about the item that stands before its numbered steps.
+fn item_without_steps(block: &str) -> &str {
+    let section = section_of(block, "## Your item");
+    section.split_once("\n\n1. ").map_or(section, |(before, _)| before)
+}
+
+/// The line of the block that begins with these words.
+fn line_of<'a>(block: &'a str, beginning: &str) -> &'a str {
+    let line = block.lines().find(|line| line.starts_with(beginning));
+    line.unwrap_or_else(|| panic!("no line begins with {beginning:?} in\n{block}"))
+}
+
 fn state() -> RunState {
     RunState {
         iteration: 2,
@@ -217,23 +241,24 @@ fn a_session_that_repeats_an_interrupted_iteration_is_told_so() {
     };
     let record = IterationRecord { phase: Phase::Planned, ..IterationRecord::default() };
     let planned = RunState { iteration: 2, iteration_record: record, ..state() };
-    for (history, is_repeated) in [
-        (vec![], false),
-        (vec![entry(1, "completed")], false),
-        // An iteration that was planned and never ran.
-        (vec![entry(1, "completed"), entry(2, "")], false),
-        (vec![entry(1, "completed"), entry(2, "overloaded")], true),
-    ] {
-        let text = block(
-            &RunState { context_history: history.clone(), ..planned.clone() },
-            &Surroundings::default(),
+    let block_after = |iteration, history: &[HistoryEntry]| {
+        let state = RunState { iteration, context_history: history.to_vec(), ..planned.clone() };
+        block(&state, &Surroundings::default())
+    };
+    let completed = [entry(1, "completed")];
+    // An iteration that was planned and never ran.
+    let never_ran = [entry(1, "completed"), entry(2, "")];
+    for history in [&[][..], &completed, &never_ran] {
+        assert_eq!(
+            opening_line(&block_after(2, history)),
+            "You are session 2 of an unattended run. Nobody is watching, and nobody can answer. Later sessions know only git, `fix_plan.md` and what you write down."
         );
-        assert!(text.contains("You are session 2 of an unattended run"), "{text}");
-        assert_eq!(text.contains("which is started again"), is_repeated, "{text}");
-        let first = RunState { iteration: 1, context_history: history.clone(), ..planned.clone() };
-        let searches = block(&first, &Surroundings::default()).contains("plimsoll turns grep");
-        assert_eq!(searches, history.iter().any(|entry| entry.iteration == 1), "what was read before it");
     }
+    let overloaded = [entry(1, "completed"), entry(2, "overloaded")];
+    insta::assert_snapshot!(opening_line(&block_after(2, &overloaded)), @"You are session 2 of an unattended run, which is started again: the one with this number before it was interrupted. Nobody is watching, and nobody can answer. Later sessions know only git, `fix_plan.md` and what you write down.");
+    // Only a session that has one before it can search for what that one read.
+    insta::assert_snapshot!(line_of(&block_after(1, &[]), "- Do not guess"), @"- Do not guess a value or a decision that you need and do not have: look it up where it comes from (the files, git).");
+    insta::assert_snapshot!(line_of(&block_after(1, &completed), "- Do not guess"), @"- Do not guess a value or a decision that you need and do not have: look it up where it comes from (the files, git), or search what earlier sessions read and said with `plimsoll turns grep PATTERN`.");
 }
 
 #[test]
@@ -272,7 +297,22 @@ fn whatever_has_happened_nothing_is_said_twice_and_what_matters_most_stands_firs
         assert_eq!(text.matches(words).count(), 1, "{words} in\n{text}");
     }
     // The first step of the resume stands in the place of the usual one.
-    assert!(text.contains("\n1. Do not start over. ") && !text.contains("Look first"), "{text}");
+    insta::assert_snapshot!(section_of(&text, "## Your item"), @r#"
+    ## Your item
+
+    > Item two
+
+    It is the first open item of `fix_plan.md` that is not set aside and does not wait for an answer (5 of 5 items open).
+
+    Not to be taken now: "Item that waits" (waits for the user's answer), "Item half done" (half done: a later session resumes it), "Item set aside" (set aside: sessions made no progress on it).
+
+    1. Do not start over. Look at what is there, run the checks, then go on; where words and files differ, the files are right; if it is done already and you can prove it, tick it and end your turn.
+    2. Do this item, completely, and nothing else. No placeholders. Small decisions are yours.
+    3. Prove it with `cargo test --all`. Fix what fails, except what fails only because other work is still open. What you cannot fix: leave the item unticked and note why below it. Never change, skip or delete a test or a check to make it pass.
+    4. Tick its line in `fix_plan.md` (`- [x]`), commit with a message that names the item, and end your turn. You may then be told to continue with the next item in this session: do so only then.
+
+    Commit each part as soon as it is complete and its checks pass, as the project's rules (CLAUDE.md) allow: what is not committed may be lost.
+    "#);
     let place = |words: &str| text.find(words).expect(words);
     assert!(place("exited with 101") < place("> Item two"), "{text}");
     assert!(text[place("COMPLETE 7f3a")..].lines().count() < 5, "{text}");
@@ -282,36 +322,84 @@ fn whatever_has_happened_nothing_is_said_twice_and_what_matters_most_stands_firs
 #[test]
 fn without_verify_commands_or_a_plan_the_steps_say_what_to_do_instead() {
     let text = block(&state(), &Surroundings::default());
-    assert!(text.contains("3. Prove it with the project's own checks (tests, linter;"), "{text}");
-    assert!(!text.contains("executes the same commands"), "{text}");
+    insta::assert_snapshot!(line_of(&text, "3. "), @"3. Prove it with the project's own checks (tests, linter; where it has none, run what you changed). Fix what fails. What you cannot fix: leave the item unticked and note why below it. Never change, skip or delete a test or a check to make it pass.");
+    insta::assert_snapshot!(line_of(&text, "- If no item is open"), @"- If no item is open and the checks pass, and only then: end your last message with exactly this line, alone, as plain text (no bold, no backticks, nothing after it).");
     let options = RunOptions { todo_file: None, ..state().options };
-    let text = block(&RunState { options, ..state() }, &Surroundings::default());
-    for words in
-        ["One complete step of the task below.", "2. Do one step of it,", "Later sessions know only git and"]
-    {
-        assert!(text.contains(words), "{words} in\n{text}");
-    }
-    for words in ["items open", "`fix_plan.md`", "  > …", "[x]"] {
-        assert!(!text.contains(words), "{words} in\n{text}");
-    }
+    insta::assert_snapshot!(block(&RunState { options, ..state() }, &Surroundings::default()), @"
+    <!-- plimsoll:begin (generated; rewritten before each session; your own text stands below the end mark) -->
+    You are session 2 of an unattended run. Nobody is watching, and nobody can answer. Later sessions know only git and what you write down.
+
+    ## Your item
+
+    One complete step of the task below.
+
+    1. Look first: `git status`, `git log -5`, and the code that the task is about. Do not assume that it is missing.
+    2. Do one step of it, completely, and nothing else. No placeholders. Small decisions are yours.
+    3. Prove it with the project's own checks (tests, linter; where it has none, run what you changed). Fix what fails. What you cannot fix: say why. Never change, skip or delete a test or a check to make it pass.
+    4. Commit with a message that names the step, and end your turn.
+
+    Commit each part as soon as it is complete and its checks pass, as the project's rules (CLAUDE.md) allow: what is not committed may be lost.
+
+    ## Rules of the run
+
+    - Do not guess a value or a decision that you need and do not have: look it up where it comes from (the files, git), or search what earlier sessions read and said with `plimsoll turns grep PATTERN`.
+    - Open files when you need them, not all at the start. Leave work that fills the window (research, long logs, many files) to subagents: only their answer comes back.
+    - Start nothing that goes on after your turn: end each server or watcher that you started.
+    - A hook's message that begins with `CCS_` comes from the run: do what it says, at once.
+    - If only the user can help (a key, a decision): end your last message with this line, with your reason in it.
+
+    <promise>BLOCKED 7f3a REASON</promise>
+
+    - If the whole task is done and the checks pass, and only then: end your last message with exactly this line, alone, as plain text (no bold, no backticks, nothing after it).
+
+    <promise>COMPLETE 7f3a</promise>
+
+    ## The task, in the user's words
+    <!-- plimsoll:end -->
+    ");
     let done = RunState { items: Items::default(), ..state() };
-    let text = block(&done, &Surroundings::default());
-    assert!(
-        text.contains("All items of `fix_plan.md` are ticked.") && !text.contains("1. Look first"),
-        "{text}"
-    );
+    insta::assert_snapshot!(section_of(&block(&done, &Surroundings::default()), "## Your item"), @"
+    ## Your item
+
+    All items of `fix_plan.md` are ticked. Check all of the work with the project's own checks (tests, linter; where it has none, run what you changed); fix what fails, then make the promise below.
+    ");
 }
 
 #[test]
 fn items_that_have_vanished_are_put_back_first() {
-    let known = vec!["Item one".to_owned(), "Item two".to_owned()];
-    for todo in [vec![], vec!["Item two".to_owned()]] {
-        let items = Items { known_items: known.clone(), todo_items: todo.clone(), ..Items::default() };
-        let text = block(&RunState { items, ..state() }, &Surroundings::default());
-        let gone = text.find("are gone, unticked. First put each back").expect(&text);
-        assert!(text[gone..].contains("\n- Item one\n") && text.contains("1. Look first"), "{text}");
-        assert_eq!(text.contains("\n- Item two\n"), todo.is_empty(), "{text}");
-    }
+    let block_with_open = |todo: &[&str]| {
+        let known_items = vec!["Item one".to_owned(), "Item two".to_owned()];
+        let todo_items = todo.iter().map(|item| (*item).to_owned()).collect();
+        let items = Items { known_items, todo_items, ..Items::default() };
+        block(&RunState { items, ..state() }, &Surroundings::default())
+    };
+    insta::assert_snapshot!(section_of(&block_with_open(&["Item two"]), "## Your item"), @"
+    ## Your item
+
+    > Item two
+
+    It is the first open item of `fix_plan.md` (1 of 1 items open).
+
+    These items were in `fix_plan.md` and are gone, unticked. First put each back as a `- [ ]` line, or as `- [x]` if it is done:
+
+    - Item one
+
+    1. Look first: `git status`, `git log -5`, and the code that the item is about. Do not assume that it is missing: if it is done already and you can prove it, tick it and end your turn.
+    2. Do this item, completely, and nothing else. No placeholders. Small decisions are yours.
+    3. Prove it with the project's own checks (tests, linter; where it has none, run what you changed). Fix what fails. What you cannot fix: leave the item unticked and note why below it. Never change, skip or delete a test or a check to make it pass.
+    4. Tick its line in `fix_plan.md` (`- [x]`), commit with a message that names the item, and end your turn.
+
+    Commit each part as soon as it is complete and its checks pass, as the project's rules (CLAUDE.md) allow: what is not committed may be lost.
+    ");
+    insta::assert_snapshot!(item_without_steps(&block_with_open(&[])), @"
+    ## Your item
+
+    These items were in `fix_plan.md` and are gone, unticked. First put each back as a `- [ ]` line, or as `- [x]` if it is done:
+
+    - Item one
+    - Item two
+    ");
+    assert!(block_with_open(&[]).contains("\n1. Look first: "));
 }
 
 #[test]
@@ -346,12 +434,24 @@ fn an_item_that_is_set_aside_is_passed_over_and_named() {
         ..state()
     };
     let text = block_about(&state, Some("Item three"));
-    assert!(text.contains("\n> Item three\n") && text.contains("that is not set aside (2 of 2"), "{text}");
-    assert!(text.contains("Not to be taken now: \"Item two\" (set aside"), "{text}");
+    insta::assert_snapshot!(item_without_steps(&text), @r#"
+    ## Your item
+
+    > Item three
+
+    It is the first open item of `fix_plan.md` that is not set aside (2 of 2 items open).
+
+    Not to be taken now: "Item two" (set aside: sessions made no progress on it).
+    "#);
     let items = Items { todo_items: items[..1].to_vec(), set_aside: items, ..state.items.clone() };
     let again = block_about(&RunState { items, ..state }, Some("Item two"));
-    assert!(again.contains("\n> Item two\n") && again.contains(BEGUN_BEFORE), "{again}");
-    assert!(!again.contains("not set aside") && !again.contains("Not to be taken"), "{again}");
+    insta::assert_snapshot!(item_without_steps(&again), @"
+    ## Your item
+
+    > Item two
+
+    It is the first open item of `fix_plan.md` (1 of 1 items open). It was set aside: earlier sessions began it and made no progress. Check how far it is before you continue with it.
+    ");
 }
 
 #[test]
@@ -365,23 +465,48 @@ fn an_item_that_waits_for_an_answer_is_passed_over_and_named() {
         let items = Items { todo_items: items.clone(), parked: parked.collect(), ..state().items };
         block_about(&RunState { items, ..state() }, in_hand)
     };
-    let one = parked(1, Some("Item three"));
-    assert!(one.contains("\n> Item three\n") && one.contains("that does not wait for an answer ("), "{one}");
-    assert!(one.contains("Not to be taken now: \"Item two\" (waits for the user's answer)."), "{one}");
-    assert!(parked(0, Some("Item two")).contains("\n> Item two\n"));
-    let all = parked(2, None);
-    assert!(all.contains("Every open item of `fix_plan.md` waits") && !all.contains("are ticked"), "{all}");
+    insta::assert_snapshot!(item_without_steps(&parked(1, Some("Item three"))), @r#"
+    ## Your item
+
+    > Item three
+
+    It is the first open item of `fix_plan.md` that does not wait for an answer (2 of 2 items open).
+
+    Not to be taken now: "Item two" (waits for the user's answer).
+    "#);
+    insta::assert_snapshot!(item_without_steps(&parked(0, Some("Item two"))), @"
+    ## Your item
+
+    > Item two
+
+    It is the first open item of `fix_plan.md` (2 of 2 items open).
+    ");
+    insta::assert_snapshot!(section_of(&parked(2, None), "## Your item"), @"
+    ## Your item
+
+    Every open item of `fix_plan.md` waits for the user's answer. Do nothing, and end your turn.
+    ");
 }
 
 #[test]
 fn a_session_is_told_how_to_ask_and_the_line_that_says_so_exactly() {
-    let text = block(&state(), &Surroundings::default());
-    assert!(text.contains("write the question under it as `  ? …`"), "{text}");
-    assert!(text.contains("\n\n<promise>BLOCKED 7f3a REASON</promise>\n"), "{text}");
+    let how_to_ask = |state: &RunState| {
+        let text = block(state, &Surroundings::default());
+        let begin = text.find("- If only the user can help").expect(&text);
+        let (paragraphs, _) = text[begin..].split_once("\n\n- ").expect(&text);
+        paragraphs.to_owned()
+    };
+    insta::assert_snapshot!(how_to_ask(&state()), @"
+    - If only the user can help with the item (a key, a decision): write the question under it as `  ? …`, commit, and end your last message with this line, with your reason in it. The run continues with the other items.
+
+    <promise>BLOCKED 7f3a REASON</promise>
+    ");
     let options = RunOptions { todo_file: None, ..state().options };
-    let without_plan = block(&RunState { options, ..state() }, &Surroundings::default());
-    assert!(!without_plan.contains("  ? …"), "{without_plan}");
-    assert!(without_plan.contains("\n\n<promise>BLOCKED 7f3a REASON</promise>\n"), "{without_plan}");
+    insta::assert_snapshot!(how_to_ask(&RunState { options, ..state() }), @"
+    - If only the user can help (a key, a decision): end your last message with this line, with your reason in it.
+
+    <promise>BLOCKED 7f3a REASON</promise>
+    ");
 }
 
 #[test]
@@ -390,8 +515,20 @@ fn an_item_that_fits_no_window_is_to_be_split_first() {
         items: Items { todo_items: vec!["Rewrite it (very complex)".into()], ..state().items },
         ..state()
     };
-    assert!(block(&large, &Surroundings::default()).contains("first split it"));
-    assert!(!block(&state(), &Surroundings::default()).contains("first split it"));
+    insta::assert_snapshot!(item_without_steps(&block(&large, &Surroundings::default())), @"
+    ## Your item
+
+    > Rewrite it (very complex)
+
+    It is the first open item of `fix_plan.md` (1 of 1 items open). It is marked as too large for one window: first split it. Add its parts as `- [ ]` lines below it, do the first part, and tick the item itself when all its parts are ticked.
+    ");
+    insta::assert_snapshot!(item_without_steps(&block(&state(), &Surroundings::default())), @"
+    ## Your item
+
+    > Item two
+
+    It is the first open item of `fix_plan.md` (1 of 1 items open).
+    ");
 }
 
 /// A state of a real run with a value in each field that a prompt may show.
@@ -464,11 +601,21 @@ fn no_text_of_a_state_file_adds_a_line_of_its_own_to_the_prompt() {
 #[test]
 fn the_block_names_the_last_action_and_when_the_run_started() {
     let mut state = state();
+    state.iteration = 1;
+    let opening = |state: &RunState| {
+        let text = block(state, &Surroundings::default());
+        text.lines().skip(1).take_while(|line| !line.starts_with("## ")).collect::<Vec<_>>().join("\n")
+    };
     assert!(!block(&state, &Surroundings::default()).contains("Last action"), "nothing is known");
     state.at_start.started_at = "2026-01-07T00:00:00Z".into();
-    let text = block(&state, &Surroundings::default());
-    assert!(text.contains("The run started at 2026-01-07T00:00:00Z. Last action: none"), "{text}");
+    insta::assert_snapshot!(opening(&state), @"
+    You are session 1 of an unattended run. Nobody is watching, and nobody can answer. Later sessions know only git, `fix_plan.md` and what you write down.
+    The run started at 2026-01-07T00:00:00Z. Last action: none, this is the first session.
+    ");
+    state.iteration = 2;
     state.outcomes.last_action = "iteration 1 finished \"one\"\n## Forged".into();
-    let text = block(&state, &Surroundings::default());
-    assert!(text.contains("Last action: iteration 1 finished \"one\" ## Forged."), "{text}");
+    insta::assert_snapshot!(opening(&state), @r#"
+    You are session 2 of an unattended run. Nobody is watching, and nobody can answer. Later sessions know only git, `fix_plan.md` and what you write down.
+    The run started at 2026-01-07T00:00:00Z. Last action: iteration 1 finished "one" ## Forged.
+    "#);
 }
