@@ -202,25 +202,72 @@ mod tests {
              fix_plan.md:5: 5. do 5\n  and 3 more\nto add the checkboxes: plimsoll plan --fix\n\
              for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md"
         );
-        let named = words(&unfit, "my plan.md", true);
-        assert!(named.contains("plimsoll plan --fix --todo 'my plan.md'\n"), "{named}");
-        assert!(named.ends_with("leave out --todo"), "{named}");
+        insta::assert_snapshot!(words(&unfit, "my plan.md", true), @"
+        the plan my plan.md has no item; these lines look like items without a checkbox (`- [ ] …`):
+          my plan.md:1: 1. do 1
+          my plan.md:2: 2. do 2
+          my plan.md:3: 3. do 3
+          my plan.md:4: 4. do 4
+          my plan.md:5: 5. do 5
+          and 3 more
+        to add the checkboxes: plimsoll plan --fix --todo 'my plan.md'
+        for a run without a plan leave out --todo
+        ");
         let five = words(&Unfit::NoItems(lookalikes("* a\n* b\n* c\n* d\n* e\n")), "a", false);
-        assert!(!five.contains("more"), "{five}");
+        insta::assert_snapshot!(five, @"
+        the plan a has no item; these lines look like items without a checkbox (`- [ ] …`):
+          a:1: * a
+          a:2: * b
+          a:3: * c
+          a:4: * d
+          a:5: * e
+        to add the checkboxes: plimsoll plan --fix
+        for a run without a plan rename it: mv a notes-a
+        ");
     }
 
     #[test]
     fn what_stands_in_the_file_steers_no_terminal() {
         let shown = words(&Unfit::NoItems(lookalikes("* a\u{1b}[2Jb\n")), "fix_plan.md", false);
-        assert!(!shown.contains('\u{1b}'), "{shown:?}");
+        insta::assert_snapshot!(shown, @r"
+        the plan fix_plan.md has no item; these lines look like items without a checkbox (`- [ ] …`):
+          fix_plan.md:1: * a\u{1b}[2Jb
+        to add the checkboxes: plimsoll plan --fix
+        for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md
+        ");
     }
 
     #[test]
     fn lines_that_only_look_like_items_are_named_with_a_command_that_can_be_copied() {
+        // As many lines as are named, and two more.
         let text: String = (1..=22).map(|number| format!("- [-] do {number}\n")).collect();
         let many = words(&unfit(&format!("- [ ] one\n{text}")).expect("unclear lines"), "my plan.md", true);
-        assert!(many.contains("  my plan.md:21: - [-] do 20\n  and 2 more\n"), "{many}");
-        assert!(many.contains("\nto rewrite: plimsoll plan --fix --todo 'my plan.md'\n"), "{many}");
+        insta::assert_snapshot!(many, @r"
+        the plan my plan.md has lines that look like items and are none, so nobody would do it:
+          my plan.md:2: - [-] do 1
+          my plan.md:3: - [-] do 2
+          my plan.md:4: - [-] do 3
+          my plan.md:5: - [-] do 4
+          my plan.md:6: - [-] do 5
+          my plan.md:7: - [-] do 6
+          my plan.md:8: - [-] do 7
+          my plan.md:9: - [-] do 8
+          my plan.md:10: - [-] do 9
+          my plan.md:11: - [-] do 10
+          my plan.md:12: - [-] do 11
+          my plan.md:13: - [-] do 12
+          my plan.md:14: - [-] do 13
+          my plan.md:15: - [-] do 14
+          my plan.md:16: - [-] do 15
+          my plan.md:17: - [-] do 16
+          my plan.md:18: - [-] do 17
+          my plan.md:19: - [-] do 18
+          my plan.md:20: - [-] do 19
+          my plan.md:21: - [-] do 20
+          and 2 more
+        to rewrite: plimsoll plan --fix --todo 'my plan.md'
+        to keep a line as text: write `\[` for `[`
+        ");
         assert_eq!(
             words(&unfit("- [ ] one\n- [] a\u{1b}b\n").expect("an unclear line"), "fix_plan.md", false),
             "the plan fix_plan.md has a line that looks like an item and is none, so nobody would do it:\n  \
@@ -240,17 +287,12 @@ mod tests {
             )
         );
         let many = at_end(&"- [] a\n".repeat(7)).expect("unclear lines");
-        assert!(many.contains("line 5 \"- [] a\" and 2 more; rewrite them"), "{many}");
+        insta::assert_snapshot!(many, @r#"fix_plan.md has lines that look like items and are none: line 1 "- [] a", line 2 "- [] a", line 3 "- [] a", line 4 "- [] a", line 5 "- [] a" and 2 more; rewrite them with `plimsoll plan --fix`, then resume"#);
     }
 
     #[test]
     fn one_ticked_item_is_one() {
-        let one = words(&Unfit::AllTicked(1), "fix_plan.md", false);
-        assert!(
-            one.starts_with("the only item of fix_plan.md is ticked, so no session has an item to work on"),
-            "{one}"
-        );
-        let all = words(&Unfit::AllTicked(3), "fix_plan.md", false);
-        assert!(all.starts_with("all 3 items of fix_plan.md are ticked"), "{all}");
+        insta::assert_snapshot!(words(&Unfit::AllTicked(1), "fix_plan.md", false), @"the only item of fix_plan.md is ticked, so no session has an item to work on: add `- [ ] …` lines; for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md");
+        insta::assert_snapshot!(words(&Unfit::AllTicked(3), "fix_plan.md", false), @"all 3 items of fix_plan.md are ticked, so no session has an item to work on: add `- [ ] …` lines; for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md");
     }
 }

@@ -88,6 +88,6 @@ mod tests {
             assert_eq!(codes(&section), expected, "{section:?}");
         }
         let both = look(vec![own(new), own(new)], vec![]);
-        assert!(both.findings[0].what.contains("it broke (the last of 2"), "{both:?}");
+        insta::assert_snapshot!(both.findings[0].what, @"plimsoll-stop-gate at 2026-01-07T09:00:00.000Z: it broke (the last of 2 within a day)");
     }
 }

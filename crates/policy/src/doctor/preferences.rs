@@ -47,8 +47,11 @@ mod tests {
         let section = section(&facts).unwrap();
         assert_eq!(codes(&section), ["preferences.ignored"; 2]);
         let first = &section.findings[0];
-        assert!(first.what.contains("linear.key_command") && first.todo.contains("\"/p\""), "{first:?}");
+        insta::assert_snapshot!(format!("{}\n{}", first.what, first.todo), @r#"
+        linear.key_command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files
+        check who wrote it; to use it, move it to ~/.config/plimsoll/settings.json, for this project only below "projects": {"/p": …}
+        "#);
         assert_eq!(first.place.as_deref(), Some(".claude/plimsoll.json"));
-        assert!(section.findings[1].what.contains("3 applies"), "{section:?}");
+        insta::assert_snapshot!(section.findings[1].what, @"breaker.refused is ignored: a project's file may only make it stricter; 3 applies");
     }
 }

@@ -87,7 +87,7 @@ mod tests {
             assert_eq!(codes(&section(&[hook(plugin, command)])), [expected], "{command}");
         }
         let found = section(&[hook(Some(official), "stop-hook.sh")]);
-        assert!(found.findings[0].todo.contains("claude plugin disable ralph-loop@claude-plugins-official"));
+        insta::assert_snapshot!(found.findings[0].todo, @"remove one of the two: `claude plugin disable ralph-loop@claude-plugins-official`");
         assert!(codes(&section(&[])).is_empty());
     }
 }

@@ -327,29 +327,27 @@ fn fields_of_another_kind_are_named_and_not_taken() {
         json!({"iteration": "5", "max_iterations": 9.5, "todo_items": [{"text": "x"}], "status": 1}),
     ));
     assert_eq!((of.iteration, of.max_iterations, of.open.len(), of.status.clone()), (0, 50, 0, None));
-    let named = of.not_understood.join("; ");
-    for words in [
-        "iteration is \"5\", not a whole number",
-        "max_iterations is 9.5",
-        "todo_items is [{",
-        "status is 1, not a text",
-    ] {
-        assert!(named.contains(words), "{words} in {named}");
-    }
-    let said = standing(".claude/ralph-state.json", &MARKS_OF_OURS, &of);
-    assert!(said.contains("no status") && said.contains("Not understood: iteration is \"5\""), "{said}");
+    insta::assert_snapshot!(of.not_understood.join("\n"), @r#"
+    status is 1, not a text
+    iteration is "5", not a whole number
+    max_iterations is 9.5, not a whole number
+    todo_items is [{"text":"x"}], not a list of texts
+    "#);
+    insta::assert_snapshot!(standing(".claude/ralph-state.json", &MARKS_OF_OURS, &of), @r#"
+    There is no run of Plimsoll's here. .claude/ralph-state.json is there, but Plimsoll did not write it (it has no run_id and no nonce).
+    It says: no status, iteration 0 of 50, 0 items open.
+    Not understood: status is 1, not a text.
+    Not understood: iteration is "5", not a whole number.
+    Not understood: max_iterations is 9.5, not a whole number.
+    Not understood: todo_items is [{"text":"x"}], not a list of texts.
+    `plimsoll gate` and `plimsoll monitor` judge for its loop.
+    "#);
 }
 
 #[test]
 fn the_words_name_file_marks_and_commands() {
     let file = ".claude/ralph-state.json";
-    let resume = no_run_to_resume(file, &MARKS_OF_OURS);
-    for words in [file, "no run_id and no nonce", "mv .claude/ralph-state.json "] {
-        assert!(resume.contains(words), "{words} in {resume}");
-    }
-    assert!(no_run_to_resume(file, &[]).contains("you started no such run in this folder"));
-    let new = in_the_way(file, &["nonce"]);
-    for words in ["(it has no nonce)", "mv .claude/ralph-state.json .claude/ralph-state.json.before"] {
-        assert!(new.contains(words), "{words} in {new}");
-    }
+    insta::assert_snapshot!(no_run_to_resume(file, &MARKS_OF_OURS), @"there is no run to resume: .claude/ralph-state.json is there, but Plimsoll did not write it (it has no run_id and no nonce); to begin a new run without it: mv .claude/ralph-state.json .claude/ralph-state.json.before");
+    insta::assert_snapshot!(no_run_to_resume(file, &[]), @"there is no run to resume: .claude/ralph-state.json is there, but you started no such run in this folder (your state folder has no record of it: it came with a clone, was moved, or its record was lost); to begin a new run without it: mv .claude/ralph-state.json .claude/ralph-state.json.before");
+    insta::assert_snapshot!(in_the_way(file, &["nonce"]), @".claude/ralph-state.json is there, and Plimsoll did not write it (it has no nonce); to begin without it: mv .claude/ralph-state.json .claude/ralph-state.json.before");
 }

@@ -59,6 +59,7 @@ fn tools_are_known_by_their_server_and_name() {
 #[test]
 fn only_the_present_frame_writes() {
     let free = "";
+    let mut refusals = std::collections::BTreeSet::new();
     for (frames, agent, what, refusal) in [
         (&[][..], None, Use::Write, free),
         (&[], Some("x"), Use::Write, "no frame reads"),
@@ -86,7 +87,18 @@ fn only_the_present_frame_writes() {
             (Err(why), words) if !words.is_empty() && why.to_string().contains(words) => {}
             _ => panic!("{frames:?} {agent:?} {what:?}: {answer:?}, not {refusal:?}"),
         }
+        if let Err(why) = answer {
+            refusals.insert(why.to_string());
+        }
     }
+    insta::assert_snapshot!(refusals.into_iter().collect::<Vec<_>>().join("\n"), @r#"
+    a subagent that is no frame reads the working memory and does not write it: put what you found into your answer
+    the frame "f" is at work: only it writes until it has popped
+    the frame "f" is pushed and waits: start it with Agent(subagent_type "frame", description "f"), or take it back with pop_frame
+    the frame "g" is at work: only it writes until it has popped
+    the frame "g" is pushed and waits: start it with Agent(subagent_type "frame", description "g"), or take it back with pop_frame
+    this client starts subagents 3 deep, and the frame would be at depth 4: do the work in this frame (the user can set CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH=5 in the client's environment or settings)
+    "#);
     assert_eq!(
         may(&memory(&["f+a", "g+b", "h+c"]), agent("c"), Use::Push, (FrameAgent::Own, Some(5))),
         Ok(())
@@ -97,10 +109,12 @@ fn only_the_present_frame_writes() {
     for what in [Use::Pop, Use::Write, Use::Push] {
         let refused =
             may(&waiting, Caller { agent: None, pushed: Some("p-x") }, what, (FrameAgent::Own, None));
-        assert!(refused.unwrap_err().to_string().contains("was pushed by another conversation"), "{what:?}");
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(refused.unwrap_err(), @r#"the frame "f" was pushed by another conversation, and waits for it"#);
+        }
     }
     let refused = may(&returned, agent("a"), Use::Write, (FrameAgent::Own, None));
-    assert!(refused.unwrap_err().to_string().contains("has returned"));
+    insta::assert_snapshot!(refused.unwrap_err(), @"your frame has returned: nothing more is written; end your turn");
 }
 
 #[test]
@@ -110,6 +124,7 @@ fn a_frame_is_started_by_who_pushed_it_under_its_name_and_once() {
         (call.kind, call.description, call.prompt) = (kind.into(), description.into(), prompt.into());
         call
     };
+    let mut refusals = std::collections::BTreeSet::new();
     for (frames, agent, call, expected) in [
         (&["f1"][..], None, call("Explore", "f1", ""), "other"),
         (&["f1"], None, call("frame", "f1", ""), "start"),
@@ -132,7 +147,17 @@ fn a_frame_is_started_by_who_pushed_it_under_its_name_and_once() {
             Begin::Refuse(why) => why.to_string().contains(expected),
         };
         assert!(is_it, "{frames:?} {agent:?} {call:?}: {answer:?}, not {expected}");
+        if let Begin::Refuse(why) = answer {
+            refusals.insert(why.to_string());
+        }
     }
+    insta::assert_snapshot!(refusals.into_iter().collect::<Vec<_>>().join("\n"), @r#"
+    no frame waits to be started: call push_frame first, and start one frame at a time
+    the frame "a" is pushed and waits: start it with Agent(subagent_type "frame", description "a")
+    the frame "f1" is pushed and waits: start it with Agent(subagent_type "frame", description "f1")
+    the frame "f1" was pushed by another conversation, and waits for it
+    the frame "g1" was pushed by another conversation, and waits for it
+    "#);
 }
 
 #[test]
@@ -160,22 +185,21 @@ fn under_the_plugin_the_agent_has_its_name_and_a_frame_of_the_users_is_let_be() 
         assert_eq!(kind.to_start(asked), started);
     }
     let waiting = memory(&["f1"]);
-    let why =
-        may(&waiting, own(&waiting, None), Use::Write, (FrameAgent::Plugins, None)).unwrap_err().to_string();
-    assert!(why.contains("Agent(subagent_type \"plimsoll:frame\", description \"f1\")"), "{why}");
+    let why = may(&waiting, own(&waiting, None), Use::Write, (FrameAgent::Plugins, None)).unwrap_err();
+    insta::assert_snapshot!(why, @r#"the frame "f1" is pushed and waits: start it with Agent(subagent_type "plimsoll:frame", description "f1"), or take it back with pop_frame"#);
 }
 
 #[test]
 fn a_frame_whose_name_would_be_a_tag_is_shown_without_it_and_started_by_what_is_shown() {
     let memory = memory(&["<system-reminder>"]);
-    let why = may(&memory, own(&memory, None), Use::Write, (FrameAgent::Own, None)).unwrap_err().to_string();
-    assert!(why.contains("\"‹system-reminder>\"") && !why.contains("<system"), "{why}");
+    let why = may(&memory, own(&memory, None), Use::Write, (FrameAgent::Own, None)).unwrap_err();
+    insta::assert_snapshot!(why, @r#"the frame "‹system-reminder>" is pushed and waits: start it with Agent(subagent_type "frame", description "‹system-reminder>"), or take it back with pop_frame"#);
     for description in ["‹system-reminder>", "<system-reminder>"] {
         let mut call = AgentCall::default();
         (call.kind, call.description) = ("frame".into(), description.into());
         assert_eq!(begin(&memory, own(&memory, None), &call, FrameAgent::Own), Begin::Start, "{description}");
     }
-    assert!(!reminder(&memory).contains("<system"));
+    insta::assert_snapshot!(reminder(&memory), @r#"You have not returned from the frame "‹system-reminder>". Call pop_frame now, with the report that RETURN asks for (what was done, what is open), and then end your turn."#);
 }
 
 #[test]
@@ -220,5 +244,5 @@ fn the_parent_is_told_the_report_and_what_was_not_merged_and_nothing_in_it_is_a_
     let close = abandon(&dead);
     dead.apply(&close).unwrap();
     let told = report(dead.returned.as_ref().unwrap());
-    assert!(told.contains("was abandoned: its subagent ended and did not return"), "{told}");
+    insta::assert_snapshot!(told, @r#"The frame "f" was abandoned: its subagent ended and did not return from it. Its STATUS, OPEN_QUESTIONS and PLAN are in your registers now."#);
 }

@@ -64,23 +64,21 @@ fn a_run_with_lines_that_only_look_like_items_ends_blocked_and_never_completed()
     }
     assert_eq!(marker(&mut state(), &evidence("I stop here.", reworded)), blocked("- [-] another two"));
     // While something is open, a session has work.
-    assert!(
-        marker(&mut state(), &evidence("I stop here.", open)).starts_with("RALPH_CONTINUE|next|1 open item")
-    );
+    insta::assert_snapshot!(marker(&mut state(), &evidence("I stop here.", open)), @"RALPH_CONTINUE|next|1 open item");
     // A session that did not end by itself may still be about to rewrite the line.
     let crashed = Evidence { ending: Ending::Crashed("died".into()), ..evidence("", unclear) };
-    assert!(marker(&mut state(), &crashed).starts_with("RALPH_CONTINUE|next|"));
+    insta::assert_snapshot!(marker(&mut state(), &crashed), @"RALPH_CONTINUE|next|the client died; 0 open items");
     // A verify command that fails is work, too.
     let mut with_verify = state();
     with_verify.options.verify = vec!["make".into()];
     let failing =
         VerifyOutcome { command: "make".into(), words: "failed".into(), ..VerifyOutcome::default() };
     let failed = Evidence { verify: vec![failing], ..evidence(PROMISE, unclear) };
-    assert!(marker(&mut with_verify, &failed).starts_with("RALPH_CONTINUE|refused|"));
+    insta::assert_snapshot!(marker(&mut with_verify, &failed), @"RALPH_CONTINUE|refused|verify command `make` failed");
     // A run without a plan of its own does not care about any.
     let mut without_plan = state();
     without_plan.options.todo_file = None;
-    assert!(marker(&mut without_plan, &evidence(PROMISE, unclear)).starts_with("RALPH_STOP|completed|"));
+    insta::assert_snapshot!(marker(&mut without_plan, &evidence(PROMISE, unclear)), @"RALPH_STOP|completed|promised");
 }
 
 #[test]
@@ -100,9 +98,9 @@ fn a_promise_does_not_complete_a_run_whose_ticks_wait_for_their_review() {
     spent.spent.cost_usd = 1.0;
     assert_eq!(marker(&mut spent, &ended), "RALPH_STOP|budget|$1.00 of $1.00 spent");
     // Without reviews, and at Stop, where none has been due yet.
-    assert!(marker(&mut with_review(0), &ended).starts_with("RALPH_STOP|completed|"));
+    insta::assert_snapshot!(marker(&mut with_review(0), &ended), @"RALPH_STOP|completed|2 items");
     let at_stop = Evidence { observation: None, ..ended };
-    assert!(marker(&mut with_review(1), &at_stop).starts_with("RALPH_STOP|completed|"));
+    insta::assert_snapshot!(marker(&mut with_review(1), &at_stop), @"RALPH_STOP|completed|2 items");
 }
 
 #[test]
@@ -114,7 +112,7 @@ fn a_promise_is_refused_while_items_are_open_or_have_vanished() {
     assert_eq!(line, "RALPH_CONTINUE|refused|1 item vanished unticked from fix_plan.md: \"two\"");
     assert_eq!(state.outcomes.refusals.len(), 1);
     let missing = Evidence { todo: None, ..evidence(PROMISE, "") };
-    assert!(marker(&mut state, &missing).contains("missing"));
+    insta::assert_snapshot!(marker(&mut state, &missing), @"RALPH_CONTINUE|refused|the to-do file fix_plan.md is missing, with 2 known items");
 }
 
 #[test]
@@ -144,17 +142,23 @@ fn the_order_is_cancelled_completed_fatal_limits_iterations_continue() {
     cancelled.lifecycle.cancel(None);
     assert_eq!(marker(&mut cancelled, &evidence(PROMISE, DONE)), "RALPH_STOP|cancelled|");
     let last = || RunState { iteration: 50, ..state() };
-    for (ending, beginning) in [
-        (Ending::Fatal("authentication failed".to_owned().into()), "RALPH_STOP|fatal_error|authentication"),
-        (Ending::Limit("429".into()), "RALPH_PAUSE|-|usage limit: 429"),
-        (Ending::Overloaded("529".into()), "RALPH_PAUSE|-|overloaded: 529"),
-        (Ending::Interrupted, "RALPH_PAUSE|-|interrupted"),
-        (Ending::Completed, "RALPH_STOP|max_iterations|50 iterations"),
-        (Ending::Crashed("x".into()), "RALPH_STOP|max_iterations|50 iterations"),
-    ] {
-        let line = marker(&mut last(), &with(ending));
-        assert!(line.starts_with(beginning), "{line} vs {beginning}");
-    }
+    let markers = [
+        Ending::Fatal("authentication failed".to_owned().into()),
+        Ending::Limit("429".into()),
+        Ending::Overloaded("529".into()),
+        Ending::Interrupted,
+        Ending::Completed,
+        Ending::Crashed("x".into()),
+    ]
+    .map(|ending| marker(&mut last(), &with(ending)));
+    insta::assert_snapshot!(markers.join("\n"), @"
+    RALPH_STOP|fatal_error|authentication failed
+    RALPH_PAUSE|-|usage limit: 429
+    RALPH_PAUSE|-|overloaded: 529
+    RALPH_PAUSE|-|interrupted
+    RALPH_STOP|max_iterations|50 iterations done
+    RALPH_STOP|max_iterations|50 iterations done
+    ");
     assert_eq!(marker(&mut state(), &with(Ending::Completed)), "RALPH_CONTINUE|next|2 open items");
 }
 
@@ -165,7 +169,7 @@ fn a_checkpoint_never_jumps_the_queue_and_is_kept_whatever_the_verdict() {
         Checkpoint { active: true, handoff_file: "h.md".into(), ..Checkpoint::default() };
     assert_eq!(marker(&mut state, &evidence("x", "- [ ] one\n")), "RALPH_CONTINUE|checkpoint|h.md");
     state.iteration = 50;
-    assert!(marker(&mut state, &evidence("x", "- [ ] one\n")).starts_with("RALPH_STOP|max_iterations"));
+    insta::assert_snapshot!(marker(&mut state, &evidence("x", "- [ ] one\n")), @"RALPH_STOP|max_iterations|50 iterations done");
     assert!(state.context_checkpoint.active);
 }
 
@@ -310,7 +314,9 @@ fn a_session_that_asks_is_neither_progress_nor_a_standstill_and_limits_hold() {
     for observation in [seen(&[]), seen(&["files changed"]), error] {
         let mut state = before();
         let line = marker(&mut state, &with(observation.clone()));
-        assert!(line.starts_with("RALPH_CONTINUE|next|"), "{line} {observation:?}");
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(line, @"RALPH_CONTINUE|next|3 open items, 1 of them waits for an answer");
+        }
         assert_eq!(state.outcomes.no_change_count, before().outcomes.no_change_count, "{observation:?}");
         assert_eq!(state.outcomes.error_hashes, before().outcomes.error_hashes, "{observation:?}");
         assert_eq!(state.outcomes.breaker, before().outcomes.breaker, "{observation:?}");
@@ -324,7 +330,7 @@ fn a_session_that_asks_is_neither_progress_nor_a_standstill_and_limits_hold() {
     let mut stuck = before();
     let other =
         Evidence { observation: seen(&[]), ..evidence("", "- [ ] one\n  ? Who?\n- [ ] two\n- [ ] three\n") };
-    assert!(marker(&mut stuck, &other).starts_with("RALPH_STOP|circuit_breaker|"));
+    insta::assert_snapshot!(marker(&mut stuck, &other), @"RALPH_STOP|circuit_breaker|no_progress: 3 sessions in a row changed nothing: no commit, no file, no item");
     // What it finished before counts.
     let mut finished = before();
     marker(&mut finished, &with(seen(&["tick"])));
@@ -334,11 +340,11 @@ fn a_session_that_asks_is_neither_progress_nor_a_standstill_and_limits_hold() {
     marker(&mut next, &with(seen(&[])));
     (next.iteration, next.iteration_record.item) = (4, Some("one".into()));
     let idle = Evidence { observation: seen(&[]), ..evidence("", plan) };
-    assert!(marker(&mut next, &idle).starts_with("RALPH_STOP|circuit_breaker|no_progress: 3 sessions"));
+    insta::assert_snapshot!(marker(&mut next, &idle), @"RALPH_STOP|circuit_breaker|no_progress: 3 sessions in a row changed nothing: no commit, no file, no item");
     let mut last = RunState { iteration: 50, ..before() };
-    assert!(marker(&mut last, &with(seen(&[]))).starts_with("RALPH_STOP|max_iterations|"));
+    insta::assert_snapshot!(marker(&mut last, &with(seen(&[]))), @"RALPH_STOP|max_iterations|50 iterations done");
     let fatal = Evidence { ending: Ending::Fatal("login".to_owned().into()), ..with(None) };
-    assert!(marker(&mut before(), &fatal).starts_with("RALPH_STOP|fatal_error|"));
+    insta::assert_snapshot!(marker(&mut before(), &fatal), @"RALPH_STOP|fatal_error|login");
 }
 
 #[test]
@@ -367,16 +373,16 @@ fn working(observation: Option<Observation>) -> Evidence {
 fn sessions_without_progress_open_the_breaker_and_a_limit_between_them_does_not_count() {
     let mut state = RunState { items: Items { todo_items: vec!["one".into()], ..state().items }, ..state() };
     let limit = Evidence { ending: Ending::Limit("429".into()), ..working(seen(&[])) };
-    for (evidence, beginning) in [
-        (working(seen(&[])), "RALPH_CONTINUE|next|"),
-        (limit.clone(), "RALPH_PAUSE|-|usage limit: 429"),
-        (working(seen(&[])), "RALPH_CONTINUE|next|"),
-        (limit, "RALPH_PAUSE|-|"),
-        (working(seen(&[])), "RALPH_STOP|circuit_breaker|no_progress: 3 sessions in a row changed nothing"),
-    ] {
-        let line = marker(&mut state, &evidence);
-        assert!(line.starts_with(beginning), "{line} vs {beginning}");
-    }
+    let without_progress = working(seen(&[]));
+    let markers = [&without_progress, &limit, &without_progress, &limit, &without_progress]
+        .map(|evidence| marker(&mut state, evidence));
+    insta::assert_snapshot!(markers.join("\n"), @r#"
+    RALPH_CONTINUE|next|2 open items
+    RALPH_PAUSE|-|usage limit: 429
+    RALPH_CONTINUE|next|2 open items
+    RALPH_PAUSE|-|usage limit: 429
+    RALPH_STOP|circuit_breaker|no_progress: 3 sessions in a row changed nothing: no commit, no file, no item; the current item is "one"
+    "#);
     assert_eq!(state.lifecycle.status(), Status::CircuitBreaker);
     let opened = state.outcomes.breaker.opened.unwrap();
     assert_eq!((opened.count, opened.at.as_str()), (3, NOW));
@@ -387,7 +393,9 @@ fn refused_promises_end_in_the_breaker_with_the_last_reason() {
     let mut state = state();
     let refused = Evidence { observation: seen(&["files"]), ..evidence(PROMISE, "- [ ] one\n- [x] two\n") };
     for _ in 0..2 {
-        assert!(marker(&mut state, &refused).starts_with("RALPH_CONTINUE|refused|"));
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(marker(&mut state, &refused), @r#"RALPH_CONTINUE|refused|1 item is open in fix_plan.md: "one""#);
+        }
     }
     let line = marker(&mut state, &refused);
     assert_eq!(
@@ -438,15 +446,15 @@ fn a_session_that_begins_above_its_level_pauses_at_once() {
         Checkpoint { active: true, iteration: 3, percent_at_checkpoint: Some(91), ..Checkpoint::default() };
     let above = Evidence { started_above: true, ..working(seen(&["files"])) };
     let line = marker(&mut state, &above);
-    assert!(
-        line.starts_with("RALPH_PAUSE|-|checkpoint thrash: the session was at L2 before any work"),
-        "{line}"
-    );
+    insta::assert_snapshot!(line, @"RALPH_PAUSE|-|checkpoint thrash: the session was at L2 before any work (checkpoint at 91%): what is loaded at its start leaves no room");
 }
 
 #[test]
 fn a_limit_or_an_overload_waits_only_while_there_is_money_and_time_left() {
-    for ending in [Ending::Limit("429".into()), Ending::Overloaded("529".into())] {
+    for (ending, pause) in [
+        (Ending::Limit("429".into()), "RALPH_PAUSE|-|usage limit: 429"),
+        (Ending::Overloaded("529".into()), "RALPH_PAUSE|-|overloaded: 529"),
+    ] {
         let evidence = Evidence { ending, ..evidence("", "- [ ] one\n") };
         let limits = plimsoll_domain::limits::Limits { max_cost_usd: Some(4.0), ..Default::default() };
         let mut poor = RunState {
@@ -461,7 +469,7 @@ fn a_limit_or_an_overload_waits_only_while_there_is_money_and_time_left() {
             spent: Spent { cost_usd: 3.9, ..state().spent },
             ..state()
         };
-        assert!(marker(&mut last, &evidence).starts_with("RALPH_PAUSE|-|"), "it is not counted");
+        assert_eq!(marker(&mut last, &evidence), pause, "it is not counted");
     }
 }
 
@@ -472,11 +480,13 @@ fn sessions_that_break_off_one_after_another_in_their_work_count_from_the_ninth_
     worked.iteration_record.tokens = 1;
     let mut idle = state();
     for _ in 0..8 {
-        assert!(marker(&mut worked, &evidence).starts_with("RALPH_PAUSE"));
-        assert!(marker(&mut idle, &evidence).starts_with("RALPH_PAUSE"));
+        for state in [&mut worked, &mut idle] {
+            assert_eq!(marker(state, &evidence), "RALPH_PAUSE|-|overloaded: 529");
+        }
     }
-    assert!(marker(&mut worked, &evidence).starts_with("RALPH_CONTINUE|next|the service failed; "));
-    assert!(marker(&mut idle, &evidence).starts_with("RALPH_PAUSE"), "a service that is down is waited for");
+    insta::assert_snapshot!(marker(&mut worked, &evidence), @"RALPH_CONTINUE|next|the service failed; 1 open item");
+    // A service that is down is waited for.
+    assert_eq!(marker(&mut idle, &evidence), "RALPH_PAUSE|-|overloaded: 529");
 }
 
 #[test]
@@ -541,7 +551,7 @@ fn a_near_miss_is_refused_with_what_was_given_and_with_what_is_left_to_do() {
     assert_eq!((state.outcomes.refusals.len(), state.outcomes.promise_failures), (2, 0));
     let failing = Evidence { verify: verified(false), ..evidence(MISS, DONE) };
     marker(&mut state, &failing);
-    assert!(state.outcomes.refusals[0].starts_with(missed), "{:?}", state.outcomes.refusals);
+    insta::assert_snapshot!(state.outcomes.refusals[0], @r#"the promise line did not count (it was "**<promise>COMPLETE</promise>**"): the last line of the last message must be exactly `<promise>COMPLETE n1</promise>`, as plain text"#);
     assert_eq!(state.outcomes.refusals[1..], ["verify command `make test` exited with 2"]);
     state.options.objective = "Do it. At the end say <promise>COMPLETE</promise>".into();
     state.outcomes.promise_failures = 0;
@@ -576,32 +586,26 @@ fn a_missing_promise_costs_at_most_one_session_and_none_where_commands_decide() 
             );
         }
     }
-    for (state, sessions, last) in [
-        (
-            began_done(),
-            [miss(&[]), miss(&[])],
-            "RALPH_STOP|blocked|every item of fix_plan.md is ticked, but the promise line was not given as asked, 2 times (it was \"**<promise>COMPLETE</promise>**\" and must be `<promise>COMPLETE n1</promise>`); check the work",
-        ),
-        (
-            began_done(),
-            [miss(&[]), silent(&[])],
-            "RALPH_STOP|blocked|every item of fix_plan.md is ticked, but the promise line was not given as asked, 2 times (it was left out and must be",
-        ),
-        (
-            state(),
-            [silent(&[]), silent(&[])],
-            "RALPH_STOP|blocked|every item of fix_plan.md is ticked, but the promise line was not given as asked, 2 times (it was left out and must be",
-        ),
-        (
-            strict(),
-            [miss(&passing), miss(&passing)],
-            "RALPH_STOP|blocked|every item of fix_plan.md is ticked, but the promise line was not given as asked, 2 times (it was \"**<promise>COMPLETE</promise>**\" and must be `<promise>COMPLETE n1</promise>`); the verify commands passed, but --strict-promise",
-        ),
-    ] {
-        let markers = markers_of(state, &sessions);
-        assert!(markers[0].starts_with("RALPH_CONTINUE|"), "{markers:?}");
-        assert!(markers[1].starts_with(last), "{markers:?}");
-    }
+    let shown = [
+        (began_done(), [miss(&[]), miss(&[])]),
+        (began_done(), [miss(&[]), silent(&[])]),
+        (state(), [silent(&[]), silent(&[])]),
+        (strict(), [miss(&passing), miss(&passing)]),
+    ]
+    .map(|(state, sessions)| markers_of(state, &sessions).join("\n"));
+    insta::assert_snapshot!(shown.join("\n\n"), @r#"
+    RALPH_CONTINUE|refused|the promise line did not count (it was "**<promise>COMPLETE</promise>**"): the last line of the last message must be exactly `<promise>COMPLETE n1</promise>`, as plain text
+    RALPH_STOP|blocked|every item of fix_plan.md is ticked, but the promise line was not given as asked, 2 times (it was "**<promise>COMPLETE</promise>**" and must be `<promise>COMPLETE n1</promise>`); check the work: if it is done, so is the run; otherwise plimsoll run --resume, with --verify CMD to let a command decide
+
+    RALPH_CONTINUE|refused|the promise line did not count (it was "**<promise>COMPLETE</promise>**"): the last line of the last message must be exactly `<promise>COMPLETE n1</promise>`, as plain text
+    RALPH_STOP|blocked|every item of fix_plan.md is ticked, but the promise line was not given as asked, 2 times (it was left out and must be `<promise>COMPLETE n1</promise>`); check the work: if it is done, so is the run; otherwise plimsoll run --resume, with --verify CMD to let a command decide
+
+    RALPH_CONTINUE|next|0 open items
+    RALPH_STOP|blocked|every item of fix_plan.md is ticked, but the promise line was not given as asked, 2 times (it was left out and must be `<promise>COMPLETE n1</promise>`); check the work: if it is done, so is the run; otherwise plimsoll run --resume, with --verify CMD to let a command decide
+
+    RALPH_CONTINUE|refused|the promise line did not count (it was "**<promise>COMPLETE</promise>**"): the last line of the last message must be exactly `<promise>COMPLETE n1</promise>`, as plain text
+    RALPH_STOP|blocked|every item of fix_plan.md is ticked, but the promise line was not given as asked, 2 times (it was "**<promise>COMPLETE</promise>**" and must be `<promise>COMPLETE n1</promise>`); the verify commands passed, but --strict-promise asks for the line: plimsoll run --resume --strict-promise=false lets them decide
+    "#);
 }
 
 #[test]
@@ -633,7 +637,7 @@ fn what_is_left_to_do_resets_the_count_of_failed_promises() {
     assert_eq!(state.outcomes.refusals, reasons);
     // Fixed: the run need not be asked again.
     let line = marker(&mut state, &Evidence { verify: verified(true), ..miss });
-    assert!(line.ends_with("without the promise"), "{line}");
+    insta::assert_snapshot!(line, @"RALPH_STOP|completed|2 items, 1 verify command passed, without the promise");
 }
 
 /// The run of a single item of a plan that several workers share.
@@ -664,21 +668,29 @@ fn the_run_of_an_item_ends_with_its_tick_and_passing_commands() {
         (item_run(&["make test"], false), ends(Ending::Completed, verified(true)), verified_words),
         (item_run(&["make test"], false), ends(crashed(), verified(true)), verified_words),
         // Without a command nothing says that the session had come to its end.
-        (item_run(&[], false), ends(crashed(), Vec::new()), "RALPH_CONTINUE|next|"),
-        (item_run(&["make test"], false), ends(limit(), verified(true)), "RALPH_PAUSE|-|usage limit"),
+        (
+            item_run(&[], false),
+            ends(crashed(), Vec::new()),
+            "RALPH_CONTINUE|next|the client died; 0 open items",
+        ),
+        (item_run(&["make test"], false), ends(limit(), verified(true)), "RALPH_PAUSE|-|usage limit: 429"),
         (
             item_run(&["make test"], false),
             ends(Ending::Completed, verified(false)),
             "RALPH_CONTINUE|refused|verify command `make test` exited with 2",
         ),
-        (item_run(&["make test"], true), ends(Ending::Completed, verified(true)), "RALPH_CONTINUE|next|"),
+        (
+            item_run(&["make test"], true),
+            ends(Ending::Completed, verified(true)),
+            "RALPH_CONTINUE|next|0 open items",
+        ),
     ] {
         let line = marker(&mut state.clone(), &evidence);
-        assert!(line.starts_with(expected), "{line}, and not {expected}, for {evidence:?}");
+        assert_eq!(line, expected, "{evidence:?}");
     }
     let open = Evidence { verify: verified(true), ..evidence("I wait.", "- [x] one\n- [ ] two\n") };
     let line = marker(&mut item_run(&["make test"], false), &open);
-    assert!(line.starts_with("RALPH_CONTINUE|next|"), "{line}");
+    insta::assert_snapshot!(line, @"RALPH_CONTINUE|next|1 open item");
     assert!(!crate::completion::needs_verify(&item_run(&["make test"], false), &open));
     assert!(crate::completion::needs_verify(
         &item_run(&["make test"], false),
@@ -686,7 +698,7 @@ fn the_run_of_an_item_ends_with_its_tick_and_passing_commands() {
     ));
     let blocked = evidence("<promise>BLOCKED n1 no key</promise>", DONE);
     let line = marker(&mut item_run(&[], false), &blocked);
-    assert!(line.starts_with("RALPH_STOP|blocked|"), "{line}");
+    insta::assert_snapshot!(line, @"RALPH_STOP|blocked|no key");
 }
 
 #[test]
@@ -697,7 +709,7 @@ fn a_session_that_ticks_the_last_item_and_says_nothing_is_judged_by_the_commands
     assert!(crate::completion::needs_verify(&state, &silent));
     let failing = Evidence { verify: verified(false), ..silent };
     let line = marker(&mut state.clone(), &failing);
-    assert!(line.starts_with("RALPH_CONTINUE|refused|every item is ticked, and the promise line was left out; verify command `make test` exited with 2"), "{line}");
+    insta::assert_snapshot!(line, @"RALPH_CONTINUE|refused|every item is ticked, and the promise line was left out; verify command `make test` exited with 2");
 }
 
 #[test]
@@ -717,21 +729,24 @@ fn without_a_list_only_near_misses_in_a_row_count() {
     let mut settings = Settings::default();
     settings.breaker.no_progress = 0;
     let mut state = bare(&["make test"]);
-    for (evidence, beginning, count) in [
-        (said(MISS, verified(false)), "RALPH_CONTINUE|refused|", 1),
+    let refused = format!(
+        "RALPH_CONTINUE|refused|the promise line did not count (it was \"**<promise>COMPLETE</promise>**\"): {LINE}; verify command `make test` exited with 2"
+    );
+    for (evidence, expected, count) in [
+        (said(MISS, verified(false)), &*refused, 1),
         (said("I work on.", Vec::new()), "RALPH_CONTINUE|next|no promise yet", 0),
         (miss(), "RALPH_STOP|completed|1 verify command passed, without the promise", 1),
     ] {
         let line = gate(&mut state, &evidence, &settings).marker().to_string();
-        assert!(line.starts_with(beginning), "{line}");
+        assert_eq!(line, expected);
         assert_eq!(state.outcomes.promise_failures, count, "{line}");
     }
     let sessions = [said(MISS, Vec::new()), said(MISS, Vec::new())];
     let markers = markers_of(bare(&[]), &sessions);
-    assert!(
-        markers[1].starts_with("RALPH_STOP|blocked|the promise line was not given as asked, 2 times"),
-        "{markers:?}"
-    );
+    insta::assert_snapshot!(markers.join("\n"), @r#"
+    RALPH_CONTINUE|refused|the promise line did not count (it was "**<promise>COMPLETE</promise>**"): the last line of the last message must be exactly `<promise>COMPLETE n1</promise>`, as plain text
+    RALPH_STOP|blocked|the promise line was not given as asked, 2 times (it was "**<promise>COMPLETE</promise>**" and must be `<promise>COMPLETE n1</promise>`); check the work: if it is done, so is the run; otherwise plimsoll run --resume, with --verify CMD to let a command decide
+    "#);
 }
 
 #[test]
@@ -743,10 +758,10 @@ fn before_the_verify_commands_have_run_nothing_is_decided() {
     };
     let miss = evidence(MISS, DONE);
     assert!(crate::completion::needs_verify(&state, &miss));
-    assert!(marker(&mut state.clone(), &miss).starts_with("RALPH_CONTINUE|refused|"));
+    insta::assert_snapshot!(marker(&mut state.clone(), &miss), @r#"RALPH_CONTINUE|refused|the promise line did not count (it was "**<promise>COMPLETE</promise>**"): the last line of the last message must be exactly `<promise>COMPLETE n1</promise>`, as plain text"#);
     let silent = evidence("Nothing to do.", DONE);
     assert!(crate::completion::needs_verify(&state, &silent));
-    assert!(marker(&mut state.clone(), &silent).starts_with("RALPH_CONTINUE|next|"));
+    insta::assert_snapshot!(marker(&mut state.clone(), &silent), @"RALPH_CONTINUE|next|0 open items");
     state.options.strict_promise = true;
     state.outcomes.promise_failures = 0;
     assert!(!crate::completion::needs_verify(&state, &silent), "it is asked once more first");
@@ -756,7 +771,7 @@ fn before_the_verify_commands_have_run_nothing_is_decided() {
 fn a_missed_blocked_line_is_refused_and_does_not_count_as_a_failed_promise() {
     let mut state = began_done();
     let line = marker(&mut state, &evidence("`<promise>BLOCKED no key</promise>`", DONE));
-    assert!(line.contains("must be exactly `<promise>BLOCKED n1 REASON</promise>`"), "{line}");
+    insta::assert_snapshot!(line, @r#"RALPH_CONTINUE|refused|the promise line did not count (it was "`<promise>BLOCKED no key</promise>`"): the last line of the last message must be exactly `<promise>BLOCKED n1 REASON</promise>`, as plain text"#);
     assert_eq!(state.outcomes.promise_failures, 0);
 }
 

@@ -51,7 +51,7 @@ fn a_checkpoint_is_told_with_its_item_and_what_the_session_said() {
     let mut silent = state();
     silent.context_checkpoint.progress_on_item = "unknown".into();
     silent.context_checkpoint.resume_summary = "unknown".into();
-    assert!(!checkpoint(&silent, &clean).contains("unknown"));
+    insta::assert_snapshot!(checkpoint(&silent, &clean), @"checkpoint (level, L2 at 87 %). Current item: “Item two”. Next step: line 121. 1 item done, 2 open. Handoff: .claude/handoffs/2026-01-07-1145.md");
 }
 
 #[test]
@@ -61,8 +61,7 @@ fn a_finished_item_is_credited_and_the_next_one_is_not_begun() {
     finished.context_checkpoint.next_step = String::new();
     finished.context_checkpoint.item_work.finished = vec!["Item one".into()];
     finished.context_checkpoint.item_work.is_begun = false;
-    let told = checkpoint(&finished, &clean);
-    assert!(told.contains(". Finished: “Item one”. Next item: “Item two”. Progress: not begun."), "{told}");
+    insta::assert_snapshot!(checkpoint(&finished, &clean), @"checkpoint (level, L2 at 87 %). Finished: “Item one”. Next item: “Item two”. Progress: not begun. Summary: lines 45-120 are converted. 1 item done, 2 open. Handoff: .claude/handoffs/2026-01-07-1145.md");
 }
 
 #[test]
@@ -81,10 +80,8 @@ fn an_end_is_told_with_its_reason_and_what_it_took() {
     let mut cancelled = ended;
     cancelled.lifecycle.reopen();
     cancelled.lifecycle.cancel(None);
-    assert!(
-        end(&cancelled, &clean).starts_with("the run ended: cancelled. "),
-        "an older verdict is no reason"
-    );
+    // An older verdict is no reason.
+    insta::assert_snapshot!(end(&cancelled, &clean), @"the run ended: cancelled. 1 item done, 2 open; 2 sessions, $1.23, 1.2M tokens.");
 }
 
 #[test]
@@ -95,10 +92,11 @@ fn foreign_words_stay_letters() {
     let said = checkpoint(&hostile, &clean);
     assert_eq!(said.lines().count(), 1);
     let body = body(&[note(1, &said)], LONGEST_BODY);
-    assert!(
-        body.contains("“!\\[x\\](https://e.invalid/p.png) \\# \\<img src=a\\> \\@all \\`c\\` \\*\\*b\\*\\*”"),
-        "{body}"
-    );
+    insta::assert_snapshot!(body, @r"
+    **Plimsoll: Dates** (run 04f3c1aa)
+
+    **Iteration 1** · 2026-01-07 11:45 UTC · checkpoint (level, L2 at 87 %). Current item: “!\[x\](https://e.invalid/p.png) \# \<img src=a\> \@all \`c\` \*\*b\*\*”. Progress: 70%. Summary: lines 45-120 are converted. Next step: line 121. 1 item done, 2 open. Handoff: .claude/handoffs/2026-01-07-1145.md
+    ");
 }
 
 #[test]
