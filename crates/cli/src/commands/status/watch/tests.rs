@@ -4,10 +4,11 @@ use super::scene::Scene;
 use crate::journal_lines::Tone;
 use crate::run_status::View;
 use plimsoll_domain::forecast::{Outlook, Span};
-use plimsoll_domain::level::{AutoCompact, AutoCompactAction, Thresholds};
+use plimsoll_domain::level::{AutoCompact, AutoCompactAction, Level, Thresholds};
 use plimsoll_domain::reading::{UsedSource, Window, WindowSource};
 use plimsoll_domain::state::{AtStart, Items, Lifecycle, RunOptions, Spent};
 use plimsoll_domain::state::{Checkpoint, IterationRecord};
+use plimsoll_domain::text::one_line;
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{Reading, RunState, Status, Verdict};
 use plimsoll_policy::run_activity::{ActivityEvidence, RunActivity, run_activity};
@@ -19,6 +20,8 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Color;
 
 const MILLION: u64 = 1_000_000;
+const STARTED: &str = "2026-01-07T05:00:00Z";
+const UNTIL: &str = "2026-01-07T08:05:00Z";
 
 fn state() -> RunState {
     RunState {
@@ -27,12 +30,13 @@ fn state() -> RunState {
         context_checkpoint: Checkpoint {
             handoff_file: ".claude/handoffs/a.md".into(),
             iteration: 2,
+            level: Level::L2,
             percent_at_checkpoint: Some(87),
             ..Checkpoint::default()
         },
         iteration_record: IterationRecord::default(),
         options: RunOptions { task_name: "Dates".into(), max_iterations: 50, ..RunOptions::default() },
-        at_start: AtStart { started_at: "2026-01-07T05:00:00Z".into(), ..AtStart::default() },
+        at_start: AtStart { started_at: STARTED.into(), ..AtStart::default() },
         items: Items {
             completed_items: vec!["Item one".into()],
             todo_items: vec!["Item two".into(), "Item three".into()],
@@ -99,27 +103,52 @@ fn shown(scene: &Scene, look: &Look, columns: u16, rows: u16) -> String {
     cells.chunks(usize::from(columns)).map(|cells| row(cells).trim_end().to_owned() + "\n").collect()
 }
 
+/// The screen with `[STARTED]` and `[UNTIL]` in place of what a wall clock in this time zone shows.
+fn with_plain_times(screen: &str) -> String {
+    [(STARTED, "[STARTED]"), (UNTIL, "[UNTIL]")].into_iter().fold(
+        screen.to_owned(),
+        |screen, (moment, name)| {
+            let shown = clock::for_people(clock::parse(moment).expect("a moment"));
+            screen.replace(&one_line(&shown), name)
+        },
+    )
+}
+
+/// The rows of the screen above the log.
+fn above_log(screen: &str) -> String {
+    let lines = screen.lines().take_while(|line| !line.contains("── log ──"));
+    with_plain_times(&lines.collect::<Vec<_>>().join("\n"))
+}
+
 #[test]
 fn an_ordinary_terminal_has_all_of_it() {
     let text = shown(&scene(state()), &Look::default(), 80, 24);
-    for words in [
-        "Dates · session 3/50 · running",
-        "█",
-        "▏ 43% 430k L0 (normal)",
-        "L1 70% · L2 85% · L3 95% · auto-compact 97%",
-        "running: a `plimsoll run` is active",
-        "\"Item two\", session 3",
-        "L2 in about 14 turns (9 to 22)",
-        "1 of 3 done, 2 open",
-        "[x] Item one",
-        "[ ] Item two",
-        "$1.50",
-        ".claude/handoffs/a.md",
-        "── log ──",
-        "line 40 of the log\n q quit",
-    ] {
-        assert!(text.contains(words), "{words}\n{text}");
-    }
+    insta::assert_snapshot!(with_plain_times(&text), @r#"
+    Dates · session 3/50 · running
+    Load         ▕██████████████████░░░░░░░░░░░░┆░░░░░░┆░░░┆┃░▏ 43% 430k L0 (normal)
+                 L1 70% · L2 85% · L3 95% · auto-compact 97%
+                 L2 in about 14 turns (9 to 22)
+    Status       running: a `plimsoll run` is active
+    Current item "Item two", session 3
+    Items        1 of 3 done, 2 open
+      [x] Item one
+      [ ] Item two
+      [ ] Item three
+    Cost         $1.50, 0 tokens
+    Handoff      the last: .claude/handoffs/a.md (L2 at 87%, session 2)
+    Time         started [STARTED], 2 h ago
+    ── log ─────────────────────────────────────────────────────────────────────────
+    line 32 of the log
+    line 33 of the log
+    line 34 of the log
+    line 35 of the log
+    line 36 of the log
+    line 37 of the log
+    line 38 of the log
+    line 39 of the log
+    line 40 of the log
+     q quit   ↑↓ PgUp PgDn log   ? help
+    "#);
     let bar = text.lines().find(|line| line.contains('█')).unwrap();
     assert!(bar.find('█') < bar.find('┆') && bar.find('┆') < bar.find('┃'), "{bar}");
 }
@@ -156,26 +185,60 @@ fn nothing_breaks_on_any_size_nor_by_hostile_names() {
 #[test]
 fn a_small_terminal_shows_what_matters_most() {
     let text = shown(&scene(state()), &Look::default(), 30, 6);
-    assert!(text.starts_with("Dates · session 3/50 · running\n"), "{text}");
-    assert!(text.contains("43%") && text.contains("q quit"), "{text}");
+    insta::assert_snapshot!(text, @"
+    Dates · session 3/50 · running
+    Load         ▕███░░┆┆┃▏ 43% 4…
+                 L1 70% · L2 85% …
+                 L2 in about 14 t…
+    Status       running: a `plim…
+     q quit   ↑↓ PgUp PgDn log   …
+    ");
+    // There is room for some of the log, too.
     let text = shown(&scene(state()), &Look::default(), 40, 12);
-    assert!(text.contains("line 40"), "some of the log, too: {text}");
+    insta::assert_snapshot!(with_plain_times(&text), @r#"
+    Dates · session 3/50 · running
+    Load         ▕███░░┆┆┃▏ 43% 430k L0 (no…
+                 L1 70% · L2 85% · L3 95% ·…
+                 L2 in about 14 turns (9 to…
+    Status       running: a `plimsoll run` …
+    Current item "Item two", session 3
+    Items        1 of 3 done, 2 open
+    ── log ─────────────────────────────────
+    line 38 of the log
+    line 39 of the log
+    line 40 of the log
+     q quit   ↑↓ PgUp PgDn log   ? help
+    "#);
 }
 
 #[test]
 fn a_pause_counts_down_and_the_end_is_told() {
-    let until = "2026-01-07T08:05:00Z";
     let kind = PauseKind::Limit;
     let paused = RunState {
         lifecycle: Lifecycle::after(&Verdict::Pause {
             kind,
-            until: Some(until.into()),
+            until: Some(UNTIL.into()),
             reason: "usage limit".into(),
         }),
         ..state()
     };
     let text = shown(&scene(paused), &Look::default(), 100, 24);
-    assert!(text.contains("Pause        1 h 5 min left, until") && text.contains("usage limit"), "{text}");
+    insta::assert_snapshot!(above_log(&text), @r#"
+    Dates · session 3/50 · waiting
+    Load         ▕█████████████████████████░░░░░░░░░░░░░░░░░┆░░░░░░░░┆░░░░┆░┃░▏ 43% 430k L0 (normal)
+                 L1 70% · L2 85% · L3 95% · auto-compact 97%
+                 L2 in about 14 turns (9 to 22)
+    Status       waiting until [UNTIL]: usage limit
+    Pause        1 h 5 min left, until [UNTIL]
+    Current item "Item two", session 3
+    Items        1 of 3 done, 2 open
+      [x] Item one
+      [ ] Item two
+      [ ] Item three
+    Cost         $1.50, 0 tokens
+    Handoff      the last: .claude/handoffs/a.md (L2 at 87%, session 2)
+    Time         started [STARTED], 2 h ago
+    "#);
     let completed = RunState {
         lifecycle: Lifecycle::after(&Verdict::Stop { status: Status::Completed, reason: "3 items".into() }),
         ..state()
@@ -183,10 +246,21 @@ fn a_pause_counts_down_and_the_end_is_told() {
     let mut over = scene(completed);
     over.view.as_mut().unwrap().activity = RunActivity::Over;
     let text = shown(&over, &Look::default(), 100, 24);
-    assert!(
-        text.contains("completed: 3 items") && text.contains("Next         nothing: the run is done"),
-        "{text}"
-    );
+    insta::assert_snapshot!(above_log(&text), @"
+    Dates · session 3/50 · completed
+    Load         ▕█████████████████████████░░░░░░░░░░░░░░░░░┆░░░░░░░░┆░░░░┆░┃░▏ 43% 430k L0 (normal)
+                 L1 70% · L2 85% · L3 95% · auto-compact 97%
+                 L2 in about 14 turns (9 to 22)
+    Status       completed: 3 items
+    Items        1 of 3 done, 2 open
+      [x] Item one
+      [ ] Item two
+      [ ] Item three
+    Cost         $1.50, 0 tokens
+    Handoff      the last: .claude/handoffs/a.md (L2 at 87%, session 2)
+    Time         started [STARTED], 2 h ago
+    Next         nothing: the run is done; see git log and plimsoll report
+    ");
 }
 
 #[test]
@@ -210,7 +284,33 @@ fn the_log_is_scrolled_and_keeps_its_place() {
     look.keep_place(3);
     assert_eq!(look.above, 0, "who follows goes on following");
     press(&mut look, KeyCode::Char('?'));
-    assert!(shown(&scene, &look, 80, 24).contains("quit; the run continues"));
+    let help = shown(&scene, &look, 80, 24);
+    insta::assert_snapshot!(with_plain_times(&help), @r#"
+    Dates · session 3/50 · running
+    Load         ▕██████████████████░░░░░░░░░░░░┆░░░░░░┆░░░┆┃░▏ 43% 430k L0 (normal)
+                 L1 70% · L2 85% · L3 95% · auto-compact 97%
+                 L2 in about 14 turns (9 to 22)
+    Status       running: a `plimsoll run` is active
+    Current item "Item two", session 3
+    Items        1 of 3 done, 2 open
+      [x] Item one
+      [ ] Item two
+      [ ] Item three
+    Cost         $1.50, 0 tokens
+    Handoff      the last: .claude/handoffs/a.md (L2 at 87%, session 2)
+    Time         started [STARTED], 2 h ago
+    ── keys
+     q, Esc, Ctrl-C  quit; the run continues
+     Up, Down        scroll the log by one line
+     PgUp, PgDn      scroll by ten lines
+     Home, End       to the beginning of the log; to its end, and follow it
+
+
+
+
+
+     q quit   ↑↓ PgUp PgDn log   ? help
+    "#);
     assert!(!press(&mut look, KeyCode::Esc) && !look.help);
     for (code, modifiers) in [
         (KeyCode::Char('q'), KeyModifiers::NONE),
