@@ -3,25 +3,31 @@
 use plimsoll_testkit::world::World;
 use serde_json::Value;
 
+/// Returns a text without the hash in the name of a project's folder.
+fn without_hash(text: &str) -> String {
+    const FOLDER: &str = "/projects/project-";
+    let Some((before, after)) = text.split_once(FOLDER) else { return text.to_owned() };
+    let hash = after.find('/').unwrap_or_default();
+    format!("{before}{FOLDER}[HASH]{}", &after[hash..])
+}
+
 #[test]
 fn a_command_that_finds_nothing_says_so_in_one_line_and_succeeds() {
     let world = World::untouched();
-    for (arguments, words) in [
-        (&["log"][..], "The journal "),
-        (&["log", "--why"], "The journal "),
-        (&["plan"], "there is no plan: fix_plan.md"),
-        (&["handoffs"], "There are no handoffs in "),
-        (&["memory"], "The working memory is empty"),
-        (&["memory", "history"], "The working memory is empty"),
-        (&["turns"], "No turn has been recorded"),
-        (&["turns", "list", "--failures"], "No turn has been recorded"),
-        (&["turns", "stats"], "No turn has been recorded"),
-    ] {
+    let line = |arguments: &[&str]| {
         let shown = world.plimsoll(arguments).run();
         assert_eq!((shown.code, shown.stdout.as_str()), (Some(0), ""), "{arguments:?}: {}", shown.stderr);
-        assert_eq!(shown.stderr.lines().count(), 1, "{arguments:?}: {}", shown.stderr);
-        assert!(shown.stderr.starts_with(words), "{arguments:?}: {}", shown.stderr);
-    }
+        without_hash(&world.stable_text(&shown.stderr))
+    };
+    insta::assert_snapshot!(line(&["log"]), @"The journal [HOME]/.local/state/plimsoll/projects/project-[HASH]/journal.jsonl is empty: it begins with a run, or with the first warning or end of a session with our hooks (`plimsoll init`).");
+    assert_eq!(line(&["log", "--why"]), line(&["log"]));
+    insta::assert_snapshot!(line(&["plan"]), @"there is no plan: fix_plan.md (`- [ ] …` lines, one item each)");
+    insta::assert_snapshot!(line(&["handoffs"]), @"There are no handoffs in [PROJECT].");
+    insta::assert_snapshot!(line(&["memory"]), @"The working memory is empty: the agent writes it after `plimsoll init --memory`, or in `plimsoll run --memory`.");
+    assert_eq!(line(&["memory", "history"]), line(&["memory"]));
+    insta::assert_snapshot!(line(&["turns"]), @"No turn has been recorded in [PROJECT]: install the hooks with `plimsoll init`, or read a transcript with `plimsoll turns sync FILE`.");
+    assert_eq!(line(&["turns", "list", "--failures"]), line(&["turns"]));
+    assert_eq!(line(&["turns", "stats"]), line(&["turns"]));
 }
 
 #[test]
@@ -45,20 +51,23 @@ fn programs_get_json_where_nothing_has_been_recorded() {
 #[test]
 fn what_is_named_and_not_there_is_a_failure_and_so_is_an_action_without_its_object() {
     let world = World::untouched();
-    for arguments in [
-        &["plan", "--todo", "elsewhere.md"][..],
-        &["plan", "--fix"],
-        &["status", "--answer", "1", "yes"],
-        &["turns", "list", "--session", "4f2a"],
-        &["turns", "stats", "--session", "4f2a", "--json"],
-        &["turns", "show", "1"],
-        &["turns", "verify"],
-        &["turns", "grep", "word"],
-        &["report"],
-        &["stop"],
-        &["prompt"],
-    ] {
+    let error = |arguments: &[&str]| {
         let shown = world.plimsoll(arguments).run();
-        assert!(shown.code == Some(1) && !shown.stderr.is_empty(), "{arguments:?}: {shown:?}");
-    }
+        assert_eq!(shown.code, Some(1), "{arguments:?}: {shown:?}");
+        world.stable_text(&shown.stderr)
+    };
+    insta::assert_snapshot!(error(&["plan", "--todo", "elsewhere.md"]), @"plimsoll: there is no plan: elsewhere.md (`- [ ] …` lines, one item each)");
+    insta::assert_snapshot!(error(&["plan", "--fix"]), @"plimsoll: there is no plan: fix_plan.md (`- [ ] …` lines, one item each)");
+    insta::assert_snapshot!(error(&["status", "--answer", "1", "yes"]), @"plimsoll: there is no plan fix_plan.md, so there are no questions");
+    insta::assert_snapshot!(error(&["turns", "list", "--session", "4f2a"]), @r#"plimsoll: no session here begins with "4f2a": see `plimsoll turns list`"#);
+    insta::assert_snapshot!(error(&["turns", "stats", "--session", "4f2a", "--json"]), @r#"plimsoll: no session here begins with "4f2a": see `plimsoll turns list`"#);
+    insta::assert_snapshot!(error(&["turns", "show", "1"]), @"plimsoll: no turn has been recorded in [PROJECT] yet: install the hooks with `plimsoll init`, or read a transcript with `plimsoll turns sync FILE`");
+    insta::assert_snapshot!(error(&["turns", "verify"]), @"plimsoll: no turn has been recorded in [PROJECT] yet: install the hooks with `plimsoll init`, or read a transcript with `plimsoll turns sync FILE`");
+    insta::assert_snapshot!(error(&["turns", "grep", "word"]), @"plimsoll: no turn has been recorded in [PROJECT] yet: install the hooks with `plimsoll init`, or read a transcript with `plimsoll turns sync FILE`");
+    insta::assert_snapshot!(error(&["report"]), @"
+    plimsoll: there is no run in [PROJECT], and none was archived
+    hint: `plimsoll run` begins one; for sessions without a run use `plimsoll turns stats` and `plimsoll turns export --format html`
+    ");
+    insta::assert_snapshot!(error(&["stop"]), @"plimsoll: there is no run in [PROJECT]");
+    insta::assert_snapshot!(error(&["prompt"]), @"plimsoll: there is no run in [PROJECT]");
 }

@@ -183,10 +183,15 @@ fn without_a_session_it_says_what_to_do() {
     let world = World::without_git();
     let none = world.plimsoll(&["turns", "export", "--format", "html"]).run();
     assert_eq!(none.code, Some(1));
-    assert!(none.stderr.contains("plimsoll init") && none.stdout.is_empty(), "{}", none.stderr);
+    assert_eq!(none.stdout, "");
+    insta::assert_snapshot!(world.stable_text(&none.stderr), @"
+    plimsoll: no session has been recorded in [PROJECT]/.claude/plimsoll/turns
+    hint: `plimsoll init` sets up the hooks that record them
+    ");
     record_fixture(&world, "plain");
     let wrong = run_export(&world, "nobody", "html", &[]);
-    assert!(wrong.code == Some(1) && wrong.stderr.contains("`nobody`"), "{}", wrong.stderr);
+    assert_eq!(wrong.code, Some(1), "{wrong:?}");
+    insta::assert_snapshot!(world.stable_text(&wrong.stderr), @"plimsoll: no session begins with `nobody` in [PROJECT]/.claude/plimsoll/turns");
 }
 
 #[test]
