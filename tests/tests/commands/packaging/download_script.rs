@@ -43,6 +43,13 @@ impl Machine {
         self.script(&[&["--from", from.as_str()], more].concat()).run()
     }
 
+    /// Returns the error of a call that fails with this code, without what differs from one machine or version to the next.
+    fn error_of(&self, finished: &Finished, code: i32) -> String {
+        assert_eq!(finished.code, Some(code), "{finished:?}");
+        let error = finished.stderr.replace(&self.server, "[SERVER]").replace(own_target(), "[TARGET]");
+        self.world.stable_text(&error.replace(VERSION, "[VERSION]").replace(OLD, "[OLD VERSION]"))
+    }
+
     fn at(&self, relative: &str) -> PathBuf {
         PathBuf::from(&self.home).join(relative)
     }
@@ -97,7 +104,7 @@ fn a_release_is_installed_again_upgraded_and_removed_without_a_trace() {
         "{before}"
     );
     let nothing = machine.script(&["--uninstall"]).run();
-    assert!(nothing.code == Some(1) && nothing.stderr.contains("nothing is installed"), "{nothing:?}");
+    insta::assert_snapshot!(machine.error_of(&nothing, 1), @"install.sh: nothing is installed in [WORLD]/empty home/.local/share/plimsoll/versions");
 }
 
 #[test]
@@ -111,29 +118,34 @@ fn nothing_is_installed_of_a_download_that_is_not_as_it_should_be() {
     }
     let spoil = format!(
         "cd www && printf x >>changed/{archive} && rm no-archive/{archive} no-sums/SHA256SUMS && \
-         sed -i '/{target}/d' unnamed/SHA256SUMS && cp v{OLD}/plimsoll-{OLD}-{target}.tar.gz wrong-version/{archive} && \
+         sed -i '/{target}/d' unnamed/SHA256SUMS && mkdir old && \
+         cp -R ../stage/plimsoll-{OLD}-{target} old/plimsoll-{VERSION}-{target} && \
+         tar -czf wrong-version/{archive} -C old plimsoll-{VERSION}-{target} && \
          mkdir -p s/plimsoll-{VERSION}-{target}/bin && echo nothing >s/plimsoll-{VERSION}-{target}/bin/plimsoll && \
          tar -czf not-running/{archive} -C s plimsoll-{VERSION}-{target} && \
          for f in wrong-version not-running; do (cd $f && sha256sum *.gz >SHA256SUMS); done"
     );
     shell(world, &spoil).expect_success();
     let before = machine.tree();
-    for (folder, words) in [
-        ("changed", "is not what SHA256SUMS says"),
-        ("no-archive", "cannot download"),
-        ("no-sums", "cannot download"),
-        ("unnamed", "does not name"),
-        ("wrong-version", "nothing was installed"),
-        ("not-running", "does not run on this machine"),
-        // The server breaks off in the middle.
-        (&format!("cut/v{VERSION}"), "cannot download"),
-        ("nowhere", "cannot download"),
-    ] {
-        let finished = machine.install(folder, &[]);
-        assert_eq!(finished.code, Some(1), "{folder}: {finished:?}");
-        assert!(finished.stderr.contains(words), "{folder}: {finished:?}");
+    let error = |folder: &str| {
+        let error = machine.error_of(&machine.install(folder, &[]), 1);
         assert_eq!(machine.tree(), before, "{folder}");
-    }
+        // Other programs may have printed something before.
+        error.lines().last().unwrap_or_default().to_owned()
+    };
+    let changed = error("changed");
+    // The two digests differ from one build of the archive to the next.
+    let (before_digests, digests) = changed.split_once(" (").expect("two digests");
+    let (_, after) = digests.split_once("): ").expect("the consequence");
+    insta::assert_snapshot!(format!("{before_digests}: {after}"), @"install.sh: plimsoll-[VERSION]-[TARGET].tar.gz is not what SHA256SUMS says: nothing was installed");
+    insta::assert_snapshot!(error("no-archive"), @"install.sh: cannot download [SERVER]/no-archive/plimsoll-[VERSION]-[TARGET].tar.gz");
+    insta::assert_snapshot!(error("no-sums"), @"install.sh: cannot download [SERVER]/no-sums/SHA256SUMS");
+    insta::assert_snapshot!(error("unnamed"), @"install.sh: SHA256SUMS of [SERVER]/unnamed does not name plimsoll-[VERSION]-[TARGET].tar.gz");
+    insta::assert_snapshot!(error("wrong-version"), @r#"install.sh: the archive of [VERSION] has "plimsoll [OLD VERSION]": nothing was installed"#);
+    insta::assert_snapshot!(error("not-running"), @"install.sh: the program does not run on this machine: nothing was installed");
+    // The server breaks off in the middle.
+    insta::assert_snapshot!(error(&format!("cut/v{VERSION}")), @"install.sh: cannot download [SERVER]/cut/v[VERSION]/SHA256SUMS");
+    insta::assert_snapshot!(error("nowhere"), @"install.sh: cannot download [SERVER]/nowhere/SHA256SUMS");
 }
 
 #[test]
@@ -145,42 +157,38 @@ fn what_is_wrong_with_the_machine_or_the_call_is_named_and_changes_nothing() {
     let from = format!("{}/v{VERSION}", machine.server);
     let path = format!("{}:/usr/bin:/bin", world.path("other").display());
     let unknown = machine.script(&["--from", &from]).env("PATH", path).run();
-    assert_eq!(unknown.code, Some(1), "{unknown:?}");
-    for words in ["Plan9 mips", TARGETS[0], "cargo install"] {
-        assert!(unknown.stderr.contains(words), "{unknown:?}");
-    }
+    let targets = TARGETS.join(" ");
+    let unknown = Finished { stderr: unknown.stderr.replace(&targets, "[TARGETS]"), ..unknown };
+    insta::assert_snapshot!(machine.error_of(&unknown, 1), @"install.sh: there is no archive for this machine (Plan9 mips); there are: [TARGETS]. With Rust: cargo install --locked --git https://example.invalid/plimsoll plimsoll");
     world.write_program(
         "windows/uname",
         "#!/bin/sh\ncase $1 in -s) echo MINGW64_NT-10.0 ;; *) echo x86_64 ;; esac\n",
     );
     let path = format!("{}:/usr/bin:/bin", world.path("windows").display());
     let windows = machine.script(&["--from", &from]).env("PATH", path).run();
-    assert!(windows.code == Some(1) && windows.stderr.contains("Windows yet; use WSL"), "{windows:?}");
-    for (arguments, words) in [
-        (&["--from", "http://example.invalid/x"][..], "must begin with https://"),
-        (&["--from", "http://127.0.0.1:1@example.invalid/x"], "may not have an @"),
-        (&["--from", "file:///etc"], "must begin with https://"),
-        (&["--from"], "needs an address"),
-        (&["--version", "../../etc"], "no version"),
-        (&["--frob"], "unknown argument: --frob"),
-    ] {
-        let finished = machine.script(arguments).run();
-        assert_eq!(finished.code, Some(2), "{finished:?}");
-        assert!(finished.stderr.contains(words) && finished.stderr.contains("Usage:"), "{finished:?}");
-    }
+    insta::assert_snapshot!(machine.error_of(&windows, 1), @"install.sh: there are no programs for Windows yet; use WSL");
+    let error = |arguments: &[&str]| {
+        let error = machine.error_of(&machine.script(arguments).run(), 2);
+        let (error, usage) = error.split_once('\n').expect("an error and the usage");
+        assert!(usage.starts_with("Usage: "), "{usage}");
+        error.to_owned()
+    };
+    insta::assert_snapshot!(error(&["--from", "http://example.invalid/x"]), @"install.sh: the address must begin with https://: http://example.invalid/x");
+    insta::assert_snapshot!(error(&["--from", "http://127.0.0.1:1@example.invalid/x"]), @"install.sh: the address may not have an @: http://127.0.0.1:1@example.invalid/x");
+    insta::assert_snapshot!(error(&["--from", "file:///etc"]), @"install.sh: the address must begin with https://: file:///etc");
+    insta::assert_snapshot!(error(&["--from"]), @"install.sh: --from needs an address");
+    insta::assert_snapshot!(error(&["--version", "../../etc"]), @"install.sh: this is no version: ../../etc");
+    insta::assert_snapshot!(error(&["--frob"]), @"install.sh: unknown argument: --frob");
     let homeless = machine.script(&["--from", &from]).env("HOME", "").run();
-    assert!(homeless.code == Some(1) && homeless.stderr.contains("HOME is not set"), "{homeless:?}");
+    insta::assert_snapshot!(machine.error_of(&homeless, 1), @"install.sh: HOME is not set");
     assert_eq!(machine.tree(), before);
 
     // Root may write everywhere, but not below a file.
     world.write(machine.at(".local"), "a file");
     let before = machine.tree();
     let refused = machine.install(&format!("v{VERSION}"), &[]);
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(
-        refused.stderr.contains("cannot make the folder") && refused.stderr.contains("versions"),
-        "{refused:?}"
-    );
+    let error = machine.error_of(&refused, 1);
+    insta::assert_snapshot!(error.lines().last().unwrap_or_default(), @"install.sh: cannot make the folder [WORLD]/empty home/.local/share/plimsoll/versions");
     assert_eq!(machine.tree(), before);
 }
 
@@ -230,11 +238,7 @@ fn another_installation_is_left_alone() {
     let machine = Machine::new();
     machine.world.write(machine.at(".local/bin/plimsoll-mcp"), "of another installer");
     let refused = machine.install(&format!("v{VERSION}"), &[]);
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(
-        refused.stderr.contains(".local/bin/plimsoll-mcp is there and not of this script"),
-        "{refused:?}"
-    );
+    insta::assert_snapshot!(machine.error_of(&refused, 1), @"install.sh: [WORLD]/empty home/.local/bin/plimsoll-mcp is there and not of this script: remove that installation first, or the file");
     assert_eq!(machine.world.read(machine.at(".local/bin/plimsoll-mcp")), "of another installer");
     assert!(!machine.at(".local/share/plimsoll").exists() && !machine.at(".local/bin/plimsoll").exists());
 }
