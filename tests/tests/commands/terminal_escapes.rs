@@ -57,7 +57,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
 const MODES: &[(&str, &[&str])] =
     &[("log --why", &["", "level", "verdict", "checkpoint", "fault", "HOSTILE", "owned", "no_such_event"])];
 
-const FLEET: &str = "it needs a database: `fleet/hostile.rs` has one";
+const FLEET: &str = "it needs a database: `fleet/hostile_database.rs` has one";
 
 /// These are run in another way, or print what another program says.
 const APART: &[(&str, &str)] = &[
