@@ -404,7 +404,7 @@ fn a_tool_that_the_client_refuses_twice_opens_it_and_the_first_time_already_says
     insta::assert_snapshot!(world.stable_text(first), @r#"
     run "Do the plan." ([ID]), at most 50 sessions, 1 open item in fix_plan.md
     ── iteration 1: Item three
-       client 2.1.329, claude-opus-5-5
+       client [VERSION], claude-opus-5-5
        Bash touch work.txt
        the client refused the tool Bash: allow it, after Ctrl-C, with: plimsoll run --resume -- --model opus --allowedTools Bash
        iteration 1 ended its turn; "Item three" is still open

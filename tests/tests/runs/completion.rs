@@ -216,12 +216,12 @@ fn without_a_promise_the_run_ends_at_the_most_iterations_and_can_be_given_more()
     insta::assert_snapshot!(world.stable_text(&finished.stdout), @r#"
     run "Dates" ([ID]), at most 2 sessions, 3 open items in fix_plan.md
     ── iteration 1: Item one
-       client 2.1.329, claude-opus-5-5
+       client [VERSION], claude-opus-5-5
        Bash echo 'Item one' >> work.txt && sed -i.bak 's/^- \[ \] Item one$/- [x] Item one/…
        iteration 1 ended its turn; "Item one" is ticked
        RALPH_CONTINUE|next|2 open items   ($0.01)
     ── iteration 2: Item two
-       client 2.1.329, claude-opus-5-5
+       client [VERSION], claude-opus-5-5
        Bash echo 'Item two' >> work.txt && sed -i.bak 's/^- \[ \] Item two$/- [x] Item two/…
        iteration 2 ended its turn; "Item two" is ticked
        RALPH_STOP|max_iterations|2 iterations done   ($0.03)
@@ -249,7 +249,7 @@ fn a_blocked_promise_ends_the_run_with_its_reason() {
     insta::assert_snapshot!(world.stable_text(&finished.stdout), @r#"
     run "Dates" ([ID]), at most 50 sessions, 1 open item in fix_plan.md
     ── iteration 1: Item three
-       client 2.1.329, claude-opus-5-5
+       client [VERSION], claude-opus-5-5
        iteration 1 ended its turn; "Item three" is still open
        RALPH_STOP|blocked|nobody gave me the API key (item "Item three")   ($0.00)
        "Item three" waits for your answer: nobody gave me the API key (plimsoll status)
@@ -275,12 +275,12 @@ fn a_refused_key_is_fatal() {
     insta::assert_snapshot!(world.stable_text(&finished.stdout), @r#"
     run "Dates" ([ID]), at most 50 sessions, 3 open items in fix_plan.md
     ── iteration 1: Item one
-       client 2.1.329, claude-opus-5-5
+       client [VERSION], claude-opus-5-5
        Bash echo 'Item one' >> work.txt && sed -i.bak 's/^- \[ \] Item one$/- [x] Item one/…
        iteration 1 ended its turn; "Item one" is ticked
        RALPH_CONTINUE|next|2 open items   ($0.01)
     ── iteration 2: Item two
-       client 2.1.329, claude-opus-5-5
+       client [VERSION], claude-opus-5-5
        the API has answered with 401 since [TIME]; the client retries by itself
        iteration 2 failed: authentication failed: Invalid API key · Fix external API key; "Item two" is still open
        RALPH_STOP|fatal_error|authentication failed: Invalid API key · Fix external API key   ($0.01)
@@ -309,12 +309,12 @@ fn an_overloaded_api_pauses_the_run_and_its_iteration_is_not_spent() {
     insta::assert_snapshot!(world.stable_text(&stdout), @r#"
     run "Dates" ([ID]), at most 50 sessions, 3 open items in fix_plan.md
     ── iteration 1: Item one
-       client 2.1.329, claude-opus-5-5
+       client [VERSION], claude-opus-5-5
        Bash echo 'Item one' >> work.txt && sed -i.bak 's/^- \[ \] Item one$/- [x] Item one/…
        iteration 1 ended its turn; "Item one" is ticked
        RALPH_CONTINUE|next|2 open items   ($0.01)
     ── iteration 2: Item two
-       client 2.1.329, claude-opus-5-5
+       client [VERSION], claude-opus-5-5
        the API has answered with 529 since [TIME]; the client retries by itself
        iteration 2 ended: the API failed (API Error: 529 Overloaded. This is a server-side issue, usually temporary — try again in a moment. If it persists, chec…); "Item two" is still open
        RALPH_PAUSE|-|overloaded: API Error: 529 Overloaded. This is a server-side issue, usually temporary — try again in a moment. If it persists, check your inference gateway ([GATEWAY]).   ($0.01)
@@ -348,7 +348,7 @@ fn a_verify_command_ends_with_the_deadline_and_the_run_too() {
        checking what passes before the first session: `test ! -e work.txt || sleep 60` (--verify-each promise skips this)
        verified: `test ! -e work.txt || sleep 60` passed ([DURATION])
     ── iteration 1: Item three
-       client 2.1.329, claude-opus-5-5
+       client [VERSION], claude-opus-5-5
        Bash echo 'Item three' >> work.txt && sed -i.bak 's/^- \[ \] Item three$/- [x] Item …
        iteration 1 ended its turn; "Item three" is ticked
        verified: `test ! -e work.txt || sleep 60` failed ([DURATION])

@@ -75,23 +75,23 @@ fn an_item_gets_the_model_that_the_user_allows_and_is_measured_by_it_and_no_othe
     insta::assert_snapshot!(world.stable_text(&finished.stdout), @r#"
     run "Dates" ([ID]), at most 50 sessions, 4 open items in fix_plan.md
     ── iteration 1: Item one (model: haiku) [haiku]
-       client 2.1.329, claude-haiku-5-5
+       client [VERSION], claude-haiku-5-5
        Bash sed -i.bak 's/^- \[ \] Item one (model: haiku)$/- [x] Item one (model: haiku)/'…
        iteration 1 ended its turn; "Item one (model: haiku)" is ticked
        RALPH_CONTINUE|next|3 open items   ($0.00)
     ── iteration 2: Item two (simple) [sonnet]
-       client 2.1.329, claude-sonnet-5-5
+       client [VERSION], claude-sonnet-5-5
        Bash sed -i.bak 's/^- \[ \] Item two (simple)$/- [x] Item two (simple)/' fix_plan.md…
        iteration 2 ended its turn; "Item two (simple)" is ticked
        RALPH_CONTINUE|next|2 open items   ($0.01)
        `(model: dear)` in the plan is ignored: only models that your own settings name count (`models.allowed` in ~/.config/plimsoll/settings.json)
     ── iteration 3: Item three (model: dear)
-       client 2.1.329, claude-opus-5-5
+       client [VERSION], claude-opus-5-5
        Bash sed -i.bak 's/^- \[ \] Item three (model: dear)$/- [x] Item three (model: dear)…
        iteration 3 ended its turn; "Item three (model: dear)" is ticked
        RALPH_CONTINUE|next|1 open item   ($0.02)
     ── iteration 4: Item four (model: dear)
-       client 2.1.329, claude-opus-5-5
+       client [VERSION], claude-opus-5-5
        Bash sed -i.bak 's/^- \[ \] Item four (model: dear)$/- [x] Item four (model: dear)/'…
        iteration 4 ended its turn; "Item four (model: dear)" is ticked
        RALPH_STOP|completed|4 items   ($0.04)

@@ -167,7 +167,7 @@ fn with_a_verify_command_a_near_miss_completes_the_run_without_the_promise() {
        checking what passes before the first session: `test -f work.txt` (--verify-each promise skips this)
        verified: `test -f work.txt` failed ([DURATION])
     ── iteration 1: Item three
-       client 2.1.329, claude-opus-5-5
+       client [VERSION], claude-opus-5-5
        Bash echo 'Item three' >> work.txt && sed -i.bak 's/^- \[ \] Item three$/- [x] Item …
        iteration 1 ended its turn; "Item three" is ticked
        verified: `test -f work.txt` passed ([DURATION])
@@ -238,7 +238,7 @@ fn without_a_verify_command_the_run_ends_blocked_and_tells_it() {
     insta::assert_snapshot!(world.stable_text(&again.stdout), @r#"
     run "Dates" ([ID]), at most 5 sessions, 0 open items in fix_plan.md
     ── iteration 3
-       client 2.1.329, claude-opus-5-5
+       client [VERSION], claude-opus-5-5
        iteration 3 ended its turn
        verified: `test -f work.txt` passed ([DURATION])
        RALPH_STOP|completed|1 item, 1 verify command passed, without the promise   ($0.01)
