@@ -71,11 +71,11 @@ fn a_fault_at_the_first_step_is_told_at_once_and_leaves_the_run_paused_with_the_
     let state = world.json(STATE);
     assert_eq!(state["status"], "paused");
     assert!(state["last_verdict"]["reason"].as_str().is_some_and(|reason| reason.contains("client.sh")));
-    let status = world.plimsoll(&["status"]).run();
+    // Wide enough for the path.
+    let status = world.plimsoll(&["status"]).env("COLUMNS", "240").run();
     insta::assert_snapshot!(world.stable_text(&status.stdout), @r#"
     Dates ([ID])
-    Status       paused: cannot start [HOME]/client.sh: No such file or
-                 directory (os error 2)
+    Status       paused: cannot start [HOME]/client.sh: No such file or directory (os error 2)
     Current item "Item one", session 1
     Context      ? (nothing has been answered yet, or the transcript cannot be read)
     Items        0 of 3 done, 3 open

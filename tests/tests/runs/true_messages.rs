@@ -31,6 +31,12 @@ fn wait_for(world: &World, file: &str) {
     world.wait_until(|| world.exists(file), file);
 }
 
+/// Waits until the first session sits in its tool, and the run has printed that.
+fn wait_for_tool(world: &World, run: &Running) {
+    wait_for(world, "begun");
+    world.wait_until(|| run.stdout_so_far().contains("   Bash "), "the tool's line");
+}
+
 fn status(world: &World) -> String {
     world.plimsoll(&["status"]).env("COLUMNS", "160").run().expect_success().stdout
 }
@@ -88,7 +94,7 @@ fn a_session_that_ended_its_turn_has_not_completed_an_item_that_is_open() {
 fn a_session_that_the_user_stopped_for_good_has_not_crashed() {
     let (world, _model) = run_with(|| Step::bash("touch begun; sleep 50"));
     let run = begin(&world, &[]);
-    wait_for(&world, "begun");
+    wait_for_tool(&world, &run);
     world.plimsoll(&["stop"]).run().expect_success();
     let finished = run.wait(SOON);
     assert_eq!(finished.code, Some(9), "{finished:?}");
@@ -131,7 +137,7 @@ fn a_session_that_the_user_stopped_for_good_has_not_crashed() {
 fn a_session_that_ctrl_c_ended_was_ended_by_the_user_and_one_that_was_silent_by_plimsoll() {
     let (world, _model) = run_with(|| Step::bash("echo half > half.txt; touch begun; sleep 50"));
     let mut run = begin(&world, &[]);
-    wait_for(&world, "begun");
+    wait_for_tool(&world, &run);
     run.interrupt();
     // Two signals at once may be one.
     world.wait_until(|| run.stdout_so_far().contains("stopping after "), "the first Ctrl-C");
@@ -279,7 +285,7 @@ fn a_pending_ctrl_c_is_shown_until_the_run_has_stopped() {
     let (world, _model) =
         run_with(|| Step::bash("touch begun; while [ ! -e go ]; do sleep 0.1; done").usage(31_000));
     let mut run = begin(&world, &[]);
-    wait_for(&world, "begun");
+    wait_for_tool(&world, &run);
     run.interrupt();
     let is_said = || line(&status(&world), "Status").contains("stops after this session (Ctrl-C)");
     world.wait_until(is_said, "the pending stop");
