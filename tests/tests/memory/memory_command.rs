@@ -40,7 +40,7 @@ fn batch(world: &World) -> Value {
 fn a_person_reads_and_writes_and_sees_who_wrote_what() {
     let world = World::new();
     let shown = memory(&world, &["show"]).expect_success();
-    assert!(shown.stderr.starts_with("The working memory is empty"), "{shown:?}");
+    insta::assert_snapshot!(shown.stderr, @"The working memory is empty: the agent writes it after `plimsoll init --memory`, or in `plimsoll run --memory`.");
     assert_eq!(done(&world, &["set", "R4", "Keep the public API."]), "ok r1\n");
     assert_eq!(done(&world, &["set", "goal", "Build calc"]), "ok r2\n");
     let piped = world.plimsoll(&["memory", "alloc", "api-spec", "-", "--description", "the functions"]);
@@ -79,8 +79,10 @@ add(a,b), sub(a,b)
     assert_eq!(ops, ["update_registers", "update_registers", "heap_alloc", "heap_write", "heap_free"]);
     assert!(history.as_array().expect("a list").iter().all(|change| change["by"] == "command"));
     let lines = done(&world, &["history", "-n", "2"]);
-    assert!(lines.contains("command  root") && lines.contains("free api-spec"), "{lines}");
-    assert_eq!(lines.lines().count(), 2);
+    insta::assert_snapshot!(world.stable_text(&lines), @"
+    r4    [TIME]  step 0    command  root         write api-spec (18 chars)
+    r5    [TIME]  step 0    command  root         free api-spec
+    ");
     let asked =
         world.plimsoll(&["query", "--on", "memory", "-r", ".registers.R0_GOAL"]).run().expect_success();
     assert_eq!(asked.stdout, "Build calc\n");
@@ -92,20 +94,45 @@ fn what_cannot_be_says_what_and_what_to_do_and_changes_nothing() {
     done(&world, &["alloc", "a", "x"]);
     let long = "x".repeat(61);
     let huge = "x".repeat(9_501);
-    for (arguments, code, words) in [
-        (&["set", "R9", "x"][..], 2, "one of R0_GOAL"),
-        (&["set", "phase", &long], 1, "R3_PHASE takes at most 60 characters, and 61 were given"),
-        (&["alloc", "a", "y"], 1, "the chunk a already exists: rewrite it with heap_write"),
-        (&["alloc", "two words", "y"], 1, "a chunk's name has 1 to 40 letters"),
-        (&["alloc", "b", &huge], 1, "a chunk has at most 9500"),
-        (&["write", "b", "y"], 1, "there is no chunk b: there are a"),
-        (&["free", "b"], 1, "there is no chunk b"),
-        (&["forget"], 2, "unrecognized subcommand"),
-    ] {
+    let errors = [
+        &["set", "R9", "x"][..],
+        &["set", "phase", &long],
+        &["alloc", "a", "y"],
+        &["alloc", "two words", "y"],
+        &["alloc", "b", &huge],
+        &["write", "b", "y"],
+        &["free", "b"],
+        &["forget"],
+    ]
+    .map(|arguments| {
         let refused = memory(&world, arguments);
-        assert_eq!(refused.code, Some(code), "{arguments:?}: {refused:?}");
-        assert!(refused.stderr.contains(words), "{words} in {}", refused.stderr);
-    }
+        format!("exit {}: {}", refused.code.expect("an exit code"), refused.stderr)
+    });
+    insta::assert_snapshot!(errors.join("\n"), @r#"
+    exit 2: error: invalid value 'R9' for '<REGISTER>': one of R0_GOAL, R1_PLAN, R2_NEXT, R3_PHASE, R4_CONSTRAINTS, R5_ASSUMPTIONS, R6_OPEN_QUESTIONS, R7_STATUS
+
+    For more information, try '--help'.
+
+    exit 1: plimsoll: R3_PHASE takes at most 60 characters, and 61 were given: shorten it, or put the rest on the heap
+
+    exit 1: plimsoll: the chunk a already exists: rewrite it with heap_write
+
+    exit 1: plimsoll: a chunk's name has 1 to 40 letters, digits or -_./: and "two words" has others or is too long
+
+    exit 1: plimsoll: b would have 9501 UTF-16 units, and a chunk has at most 9500: strip it to what decides, or put it into a file
+
+    exit 1: plimsoll: there is no chunk b: there are a
+
+    exit 1: plimsoll: there is no chunk b: there are a
+
+    exit 2: error: unrecognized subcommand 'forget'
+
+      tip: some similar subcommands exist: 'frame', 'free'
+
+    Usage: plimsoll memory [COMMAND]
+
+    For more information, try '--help'.
+    "#);
     assert_eq!(memory(&world, &["show", "--json"]).json()["rev"], 1);
 }
 
@@ -129,7 +156,7 @@ fn the_stack_is_shown_and_a_frame_closed() {
     assert_eq!(world.plimsoll(&["memory", "frame", "close"]).run().expect_success().stdout, "ok r3\n");
     let refused = world.plimsoll(&["memory", "frame", "close"]).run();
     assert_eq!(refused.code, Some(1));
-    assert!(refused.stderr.contains("the root frame is closed by pop_frame alone"), "{refused:?}");
+    insta::assert_snapshot!(refused.stderr, @"plimsoll: the root frame is closed by pop_frame alone");
 }
 
 #[test]
@@ -138,17 +165,32 @@ fn the_agent_sees_a_person_s_word_with_its_next_step_and_once() {
     assert_eq!(told(&world, &batch(&world), &[]), "", "no memory, no word");
     done(&world, &["set", "R4", "Keep the public API."]);
     let start = event(&world, "SessionStart", &json!({"source": "startup"}));
-    assert!(told(&world, &start, &["memory"]).contains("R4 CONSTRAINTS: Keep the public API."));
+    insta::assert_snapshot!(world.stable_text(&told(&world, &start, &["memory"])), @r#"
+    <plimsoll-memory rev="1" frame="root" depth="0"> (of a frame's blocks, the highest rev is current)
+    R4 CONSTRAINTS: Keep the public API.
+    </plimsoll-memory>
+    "#);
     assert_eq!(told(&world, &start, &["part-2"]), "");
     assert_eq!(told(&world, &batch(&world), &[]), "");
     done(&world, &["set", "R4", "Break it."]);
     done(&world, &["alloc", "why", "The old one is unused."]);
     let news = told(&world, &batch(&world), &[]);
-    assert!(news.contains("R4 CONSTRAINTS: Break it.") && news.contains("The old one is unused."), "{news}");
+    insta::assert_snapshot!(news, @r#"
+    <plimsoll-memory rev="3"> (what has changed)
+    R4 CONSTRAINTS: Break it.
+    <plimsoll-chunk name="why" rev="3">
+    The old one is unused.
+    </plimsoll-chunk>
+    </plimsoll-memory>
+    "#);
     assert_eq!(told(&world, &batch(&world), &[]), "");
     let prompt = event(&world, "UserPromptSubmit", &json!({"prompt": "go on"}));
     done(&world, &["free", "why"]);
-    assert!(told(&world, &prompt, &[]).contains("heap:why freed"));
+    insta::assert_snapshot!(told(&world, &prompt, &[]), @r#"
+    <plimsoll-memory rev="4"> (what has changed)
+    heap:why freed
+    </plimsoll-memory>
+    "#);
     let calls: Vec<String> = (0..30).map(|_| told(&world, &batch(&world), &[])).collect();
     let blocks: Vec<usize> =
         calls.iter().enumerate().filter(|(_, text)| !text.is_empty()).map(|(place, _)| place).collect();
@@ -191,11 +233,11 @@ fn the_status_line_shows_the_memory_of_a_session_that_knows_it() {
         world.hook("plimsoll-statusline", &payload).env("NO_COLOR", "1").run().stdout
     };
     done(&world, &["set", "goal", "g"]);
-    assert!(!status().contains("memory"), "{}", status());
+    insta::assert_snapshot!(status(), @"project │ ⎇ main │ ▕░░░░░░░░░░░░░░░░░░░░▏ ?");
     let start = event(&world, "SessionStart", &json!({"source": "startup"}));
     told(&world, &start, &["memory"]);
-    assert!(status().contains("memory 0"), "{}", status());
+    insta::assert_snapshot!(status(), @"project │ ⎇ main │ ▕░░░░░░░░░░░░░░░░░░░░▏ ? │ memory 0");
     done(&world, &["alloc", "a", &"x".repeat(7_000)]);
     (0..3).for_each(|_| drop(told(&world, &batch(&world), &[])));
-    assert!(status().contains("memory 0 · stale R2 R7 · heap 87% high"), "{}", status());
+    insta::assert_snapshot!(status(), @"project │ ⎇ main │ ▕░░░░░░░░░░░░░░░░░░░░▏ ? │ memory 0 · stale R2 R7 · heap 87% high");
 }

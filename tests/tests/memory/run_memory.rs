@@ -251,13 +251,12 @@ fn what_the_memory_needs_is_said_before_anything_is_begun() {
     let mut world = world(TWO);
     let _model = ScriptedAgent::new(|_| Step::text("nobody asks")).with_real_client().start(&mut world);
     let refused = run_with(&world, &["--memory"], &["--agents", "{}"]);
-    assert!(refused.stderr.contains("--memory passes --agents to the client itself"), "{refused:?}");
-    assert!(refused.stderr.contains("plimsoll init --local --memory"), "{refused:?}");
+    insta::assert_snapshot!(world.stable_text(&refused.stderr), @"plimsoll: --memory passes --agents to the client itself: run `plimsoll init --local --memory` once in this project, then give your own after `--`");
     let client = world.write_program("old-client", "#!/bin/sh\necho '2.0.77 (Claude Code)'\n");
     let client = client.display().to_string();
     let refused = world.plimsoll(&["run", "--objective", "x", "--memory", "--client", &client]).run();
     assert_eq!(refused.code, Some(1));
-    assert!(refused.stderr.contains("--memory needs Claude Code 2.1.207 or newer"), "{refused:?}");
+    insta::assert_snapshot!(world.stable_text(&refused.stderr), @"plimsoll: --memory needs Claude Code 2.1.207 or newer, and [PROJECT]/old-client says 2.0.77 (Claude Code)");
     assert!(!world.exists(".claude/ralph-state.json"));
 }
 

@@ -21,14 +21,16 @@ fn one_frame_is_pushed_at_a_time_and_started_once_by_its_name() {
         ("left", vec![note(&[("R2_NEXT", "by left")]), pop("left is done"), done()]),
     ]);
     let answers = played.answers("main");
-    assert!(answers[0].contains("call push_frame first"), "{answers:#?}");
-    assert!(answers[1].starts_with("ok r"), "{answers:#?}");
-    assert!(answers[2].contains("the frame \"left\" is pushed and waits"), "{answers:#?}");
-    assert!(answers[3].contains("description \"left\""), "{answers:#?}");
+    insta::assert_snapshot!(answers[..4].join("\n"), @r#"
+    PreToolUse:Agent hook error: no frame waits to be started: call push_frame first, and start one frame at a time
+    ok r1
+    PreToolUse:mcp__plimsoll__push_frame hook error: the frame "left" is pushed and waits: start it with Agent(subagent_type "frame", description "left"), or take it back with pop_frame
+    PreToolUse:Agent hook error: the frame "left" is pushed and waits: start it with Agent(subagent_type "frame", description "left")
+    "#);
     let (returned, refused): (Vec<&String>, Vec<&String>) =
         answers[4..6].iter().partition(|answer| answer.contains("left is done"));
     assert_eq!((returned.len(), refused.len()), (1, 1), "{answers:#?}");
-    assert!(refused[0].contains("start one frame at a time"), "{answers:#?}");
+    insta::assert_snapshot!(refused[0], @"PreToolUse:Agent hook error: no frame waits to be started: call push_frame first, and start one frame at a time");
     assert_eq!(played.of("left").len(), 3, "it worked once");
 }
 
@@ -62,11 +64,14 @@ fn other_subagents_read_and_leave_the_stack_alone() {
         ("calc", vec![Step::default().tool("Agent", helper), pop("calc is done"), done()]),
         ("HELP", vec![note(&[("R7_STATUS", "by the helper")]), Step::text("HELPED")]),
     ]);
-    let answers = played.answers("EXPLORE");
-    assert!(answers[0].contains("R0 GOAL: g"), "{answers:#?}");
-    assert!(answers[1].contains("reads the working memory and does not write it"), "{answers:#?}");
-    assert!(answers[2].contains("reads the working memory and does not write it"), "{answers:#?}");
-    assert!(played.answers("HELP")[0].contains("does not write it"));
+    insta::assert_snapshot!(played.answers("EXPLORE").join("\n"), @r#"
+    <plimsoll-memory rev="1" frame="root" depth="0"> (of a frame's blocks, the highest rev is current)
+    R0 GOAL: g
+    </plimsoll-memory>
+    PreToolUse:mcp__plimsoll__update_registers hook error: a subagent that is no frame reads the working memory and does not write it: put what you found into your answer
+    PreToolUse:mcp__plimsoll__pop_frame hook error: a subagent that is no frame reads the working memory and does not write it: put what you found into your answer
+    "#);
+    insta::assert_snapshot!(played.answers("HELP")[0], @"PreToolUse:mcp__plimsoll__update_registers hook error: a subagent that is no frame reads the working memory and does not write it: put what you found into your answer");
     let own = played.answers("main");
     assert!(own.iter().any(|answer| answer.contains("EXPLORED")), "its answer is its own: {own:#?}");
     assert!(played.answers("calc").iter().any(|answer| answer.contains("HELPED")));
