@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const MAX_ARCHITECTURE_WORDS: usize = 1_500;
 const MAX_PAGE_WORDS: usize = 1_200;
+const CONTRIBUTING: &str = "CONTRIBUTING.md";
 
 /// Pages that lie beside the code of a part, each with the folder whose modules it lists.
 const PAGES: [(&str, &str); 4] = [
@@ -34,12 +35,32 @@ fn targets(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn the_architecture_and_its_module_pages_are_short() {
+fn the_pages_for_contributors_are_short() {
     let pages = MODULE_PAGES.map(|page| (page, MAX_PAGE_WORDS));
-    for (name, most) in [(ARCHITECTURE, MAX_ARCHITECTURE_WORDS)].into_iter().chain(pages) {
+    let architecture = [(ARCHITECTURE, MAX_ARCHITECTURE_WORDS), (CONTRIBUTING, MAX_PAGE_WORDS)];
+    for (name, most) in architecture.into_iter().chain(pages) {
         let count = page(name).split_whitespace().count();
         assert!(count <= most, "{name} has {count} words, and at most {most} are allowed");
     }
+}
+
+/// Each decision is in the list of decisions, with its alternatives and the tests that hold it.
+#[test]
+fn each_decision_is_listed_and_names_its_alternatives() {
+    let list = page("docs/decisions/README.md");
+    let targets = targets(&list);
+    let folder = std::fs::read_dir(workspace_root().join("docs/decisions")).expect("docs/decisions");
+    let names: Vec<String> = folder.flatten().map(|entry| entry.file_name().display().to_string()).collect();
+    let decisions: Vec<&String> = names.iter().filter(|name| *name != "README.md").collect();
+    for name in &decisions {
+        assert!(targets.contains(&name.as_str()), "{name} is not in docs/decisions/README.md");
+        let text = page(&format!("docs/decisions/{name}"));
+        assert!(text.starts_with("# Decision: "), "{name}");
+        for heading in ["## Why", "## Alternatives"] {
+            assert!(text.lines().any(|line| line == heading), "{name} has no \"{heading}\"");
+        }
+    }
+    assert_eq!(targets.len(), decisions.len(), "{targets:?}");
 }
 
 #[test]
