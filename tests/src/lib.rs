@@ -244,3 +244,9 @@ pub fn assert_in_order(text: &str, parts: &[&str]) {
         rest = &rest[at + part.len()..];
     }
 }
+
+/// The name of a test of the same program, as `--exact` expects it: its module's path without the name of the program.
+pub fn test_name(module_path: &str, test: &str) -> String {
+    let (_, module) = module_path.split_once("::").expect("a module of this program");
+    format!("{module}::{test}")
+}

@@ -59,7 +59,7 @@ struct Cost {
 /// This program again: the named test below, which does nothing in an ordinary run.
 fn record_in_another_process(project: &Path) -> Cost {
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["turn_log_size::as_one_who_records", "--exact", "--nocapture"])
+        .args([&plimsoll_tests::test_name(module_path!(), "as_one_who_records"), "--exact", "--nocapture"])
         .env("PLIMSOLL_RECORD", project)
         .env("CLAUDE_CONFIG_DIR", project)
         .output()

@@ -117,8 +117,10 @@ fn seven_of_eight_items_are_done_and_the_eighth_once_the_user_has_answered() {
       [ ] Item 3 (waits for your answer)
     Question     1. "Item 3": which \u{1b}[2J port?
     "#);
+    // Whether the usage is known by the checkpoint depends on how soon the transcript is written.
+    let log = log.replace(" at 3%:", ":");
     insta::assert_snapshot!(world.stable_text(&lines_with(&log, "Item 3")), @r#"
-    [TIME]   3  checkpoint after a session that left its item open at 3%: .claude/handoffs/[DATE-TIME].md (item "Item 3")
+    [TIME]   3  checkpoint after a session that left its item open: .claude/handoffs/[DATE-TIME].md (item "Item 3")
     [TIME]   3  "Item 3" waits for your answer: which \u{1b}[2J port?
     [TIME]   8  ticked "Item 8"; run over (blocked): which \u{1b}[2J port? (item "Item 3") ($0.06 so far)
     "#);

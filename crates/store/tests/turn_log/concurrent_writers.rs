@@ -1,6 +1,6 @@
 //! Sixteen processes write one log and are killed at random: what was acknowledged is there, once.
 
-use crate::harness::{ID, Place, TIMEOUT, log_at, prompt, said};
+use crate::harness::{ID, Place, TIMEOUT, log_at, prompt, said, test_name};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const RECORDS: usize = 200;
 /// This program again, as a worker: the named test below, which does nothing in an ordinary run.
 fn worker(folder: &Path, number: usize, from: usize, patience_ms: u64) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["crowd::as_a_worker", "--exact", "--nocapture", "--test-threads=1"])
+        .args([&test_name(module_path!(), "as_a_worker"), "--exact", "--nocapture", "--test-threads=1"])
         .env("PLIMSOLL_CROWD", format!("{}|{number}|{from}|{patience_ms}", folder.display()))
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

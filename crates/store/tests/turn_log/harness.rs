@@ -123,3 +123,9 @@ pub(crate) fn contains(bytes: &[u8], part: &[u8]) -> bool {
 pub(crate) fn said(report: &Report) -> String {
     report.findings.iter().map(|finding| format!("{}: {}\n", finding.line, finding.what)).collect()
 }
+
+/// The name of a test of this program, as `--exact` expects it: its module's path without the name of the program.
+pub(crate) fn test_name(module_path: &str, test: &str) -> String {
+    let (_, module) = module_path.split_once("::").unwrap();
+    format!("{module}::{test}")
+}

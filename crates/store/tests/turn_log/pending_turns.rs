@@ -1,6 +1,6 @@
 //! What could not be written at once waits in files of its own, and comes into the log once.
 
-use crate::harness::{Place, TIMEOUT, files, log_at, prompt, said};
+use crate::harness::{Place, TIMEOUT, files, log_at, prompt, said, test_name};
 use plimsoll_domain::SessionId;
 use plimsoll_store::{Project, TurnLog, lock};
 use std::fs;
@@ -36,7 +36,7 @@ fn records_under_a_held_lock_wait_and_are_merged_once_in_order() {
 /// This program again: the named test below merges what waits in a folder, and does nothing in an ordinary run.
 fn merge_in_another_process(folder: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["waiting::as_one_who_merges", "--exact", "--test-threads=1"])
+        .args([&test_name(module_path!(), "as_one_who_merges"), "--exact", "--test-threads=1"])
         .env("PLIMSOLL_MERGE", folder)
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -1,6 +1,6 @@
 //! Disks that are full, folders that cannot be written, links, and folders that vanish.
 
-use crate::harness::{Place, TIMEOUT, files, large, log_at, prompt, said, texts};
+use crate::harness::{Place, TIMEOUT, files, large, log_at, prompt, said, test_name, texts};
 use plimsoll_store::StoreError;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -54,17 +54,22 @@ fn a_full_disk_is_an_error_spoils_nothing_and_is_forgotten_when_there_is_room() 
                 "mount -t tmpfs -o size=256k tmpfs {0} && exec \"$0\" \"$@\"",
                 folder.path().display()
             );
-            let status = Command::new("unshare")
+            let test = test_name(
+                module_path!(),
+                "a_full_disk_is_an_error_spoils_nothing_and_is_forgotten_when_there_is_room",
+            );
+            let output = Command::new("unshare")
                 .args(["-rm", "sh", "-c", &script])
                 .arg(std::env::current_exe().unwrap())
-                .args([
-                    "--exact",
-                    "places::a_full_disk_is_an_error_spoils_nothing_and_is_forgotten_when_there_is_room",
-                ])
+                .args(["--exact", &test])
                 .env(DISK, folder.path())
-                .status();
-            let done = status.as_ref().is_ok_and(std::process::ExitStatus::success);
-            assert!(done, "NOT TESTED: no small file system can be mounted here ({why}; {status:?})");
+                .output();
+            // Without a test of this name the program would succeed with none.
+            let is_done = |output: &std::process::Output| {
+                output.status.success() && String::from_utf8_lossy(&output.stdout).contains("1 passed")
+            };
+            let done = output.as_ref().is_ok_and(is_done);
+            assert!(done, "NOT TESTED: no small file system can be mounted here ({why}; {output:?})");
         }
     }
 }

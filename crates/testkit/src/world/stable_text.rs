@@ -21,7 +21,7 @@ static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"\bpid \d+\b", "pid [PID]"),
         (r"── [A-Z][a-z]+day, \d{1,2} [A-Z][a-z]+ \d{4}", "── [DAY]"),
         (r"\brecorded: \d+ [KMG]B", "recorded: [SIZE]"),
-        (r"\b127\.0\.0\.1:\d+", "127.0.0.1:[PORT]"),
+        (r"\b127\.0\.0\.1:\d{4,5}\b", "127.0.0.1:[PORT]"),
         (r"\bclient \d+\.\d+\.\d+", "client [VERSION]"),
         // A project's folder in the user's state, and the mark around text of others.
         (r"-[0-9a-f]{16}/", "-[HASH]/"),
