@@ -13,7 +13,7 @@ use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::Turn;
 use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::collector::{Collector, Manner, attributes, hex, plain};
-use plimsoll_tests::{ScriptedAgent, honest, journal, run, world};
+use plimsoll_tests::{ScriptedAgent, events, honest, journal, run, world};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -180,10 +180,15 @@ fn the_journal_arrives_as_logs_once_and_in_the_runs_trace() {
     let finished = run(&world, &["--verify", "true"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     wait_for_end(&world, &collector);
+    // The end of the run is read from the run's own output, and may arrive before the journal's last line.
+    let journal = journal(&world);
+    let verdicts = events(&journal, "verdict").len();
+    let sent_verdicts =
+        || collector.seen().logs.iter().filter(|(_, log)| log.event_name == "plimsoll.verdict").count();
+    world.wait_until(|| sent_verdicts() >= verdicts, "the last verdict");
     let told: Vec<String> =
         collector.seen().logs.iter().map(|(_, log)| log.event_name.replace("plimsoll.", "")).collect();
     let count = |name: &str| told.iter().filter(|told| *told == name).count();
-    let journal = journal(&world);
     for name in ["planned", "spawned", "session_start", "verdict"] {
         let expected = journal.iter().filter(|entry| entry["event"] == name).count();
         assert!(expected > 0 && count(name) == expected, "{name}: {told:?}");
