@@ -131,7 +131,7 @@ fn on_a_screen_the_table_is_a_table() {
     let model = obedient("status --markdown");
     world.use_model(&model);
     let args = ["--model", "opus", "--permission-mode", "default"];
-    let mut terminal = Terminal::claude(&world, &args, 140, 50);
+    let mut terminal = Terminal::claude(&world, &args, 140, 80);
     terminal.wait_for("❯");
     terminal.type_text("/ralph context");
     terminal.wait_for("/ralph context");

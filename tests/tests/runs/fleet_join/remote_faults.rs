@@ -30,7 +30,8 @@ fn a_remote_that_goes_away_and_comes_back_is_waited_for_and_nothing_is_done_twic
 /// Only branches are taken there: texts stay behind, and so do the words about what has landed.
 #[test]
 fn a_host_that_takes_branches_alone_takes_the_work_all_the_same() {
-    let fleet = Fleet::new(&["Item 1", "Item 2", "Item 3"], &Terms::default());
+    // Two items conflict once. With a third one, an item could conflict so often that it is set aside.
+    let fleet = Fleet::new(&["Item 1", "Item 2"], &Terms::default());
     // Asked for each reference; one that refuses all at once is the other kind of host.
     let only_branches = "#!/bin/sh\ncase $1 in refs/heads/*) exit 0;; esac\necho 'branches alone'\nexit 1\n";
     fleet.source.write_program("../bare.git/hooks/update", only_branches);
@@ -54,7 +55,7 @@ fn a_host_that_takes_branches_alone_takes_the_work_all_the_same() {
     fleet.assert_landed_once("");
     assert!(fleet.events("refused") >= 1, "two of them had to come apart");
     let dates = fleet.merged("src/dates.txt");
-    for item in ["Item 1", "Item 2", "Item 3"] {
+    for item in ["Item 1", "Item 2"] {
         assert_eq!(dates.lines().filter(|line| *line == item).count(), 1, "{item}: {dates}");
     }
     let references = fleet.git(&["for-each-ref", "--format=%(refname)"]);
