@@ -245,6 +245,11 @@ pub fn assert_in_order(text: &str, parts: &[&str]) {
     }
 }
 
+/// Returns the lines of a text that contain these words.
+pub fn lines_with(text: &str, words: &str) -> String {
+    text.lines().filter(|line| line.contains(words)).map(|line| format!("{line}\n")).collect()
+}
+
 /// The name of a test of the same program, as `--exact` expects it: its module's path without the name of the program.
 pub fn test_name(module_path: &str, test: &str) -> String {
     let (_, module) = module_path.split_once("::").expect("a module of this program");

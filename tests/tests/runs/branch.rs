@@ -4,7 +4,9 @@ use crate::prompt_section::opening_of;
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{LIFELIKE, ScriptedAgent, events, first_request_of, journal, resume, run, world};
+use plimsoll_tests::{
+    LIFELIKE, ScriptedAgent, events, first_request_of, journal, lines_with, resume, run, world,
+};
 
 const STATE: &str = ".claude/ralph-state.json";
 const TWO: &str = "# Plan\n\n- [ ] Item one\n- [ ] Item two\n";
@@ -26,12 +28,6 @@ fn agent(turn: &Turn<'_>, work: &'static str) -> Step {
 
 fn current(world: &World) -> String {
     world.git(&["branch", "--show-current"])
-}
-
-/// Returns the lines that contain this word.
-fn lines_with(text: &str, word: &str) -> String {
-    let lines = text.lines().filter(|line| line.contains(word));
-    lines.map(|line| format!("{line}\n")).collect()
 }
 
 fn subjects(world: &World, branch: &str) -> String {

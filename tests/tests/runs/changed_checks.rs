@@ -3,7 +3,7 @@
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{ScriptedAgent, run, world};
+use plimsoll_tests::{ScriptedAgent, lines_with, run, world};
 use serde_json::json;
 
 const ONE: &str = "# Plan\n\n- [ ] Item one\n";
@@ -16,12 +16,6 @@ fn world_with_check() -> World {
     world.git(&["add", "check.sh"]);
     world.git(&["commit", "-qm", "Add a check"]);
     world
-}
-
-/// Returns the lines that contain these words.
-fn lines_with(text: &str, words: &str) -> String {
-    let lines = text.lines().filter(|line| line.contains(words));
-    lines.map(|line| format!("{line}\n")).collect()
 }
 
 /// Overwrites the check, ticks, and promises.

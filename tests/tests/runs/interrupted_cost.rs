@@ -2,7 +2,9 @@
 
 use plimsoll_testkit::scripted_model::{RequestKind, Step};
 use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::{ITEMS, LIFELIKE, ScriptedAgent, events, honest, journal, markers, resume, run, world};
+use plimsoll_tests::{
+    ITEMS, LIFELIKE, ScriptedAgent, events, honest, journal, lines_with, markers, resume, run, world,
+};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -32,12 +34,6 @@ fn printed(world: &World, arguments: &[&str]) -> String {
     world.plimsoll(arguments).run().expect_success().stdout
 }
 
-/// Returns the lines that name an amount of money.
-fn lines_with_dollars(text: &str) -> String {
-    let lines = text.lines().filter(|line| line.contains("$0."));
-    lines.map(|line| format!("{line}\n")).collect()
-}
-
 /// Runs with a budget of the client's own, so that it does not end the session that passes the bound.
 fn run_beyond_budget(world: &World, arguments: &[&str]) -> Finished {
     let client = ["--", "--model", "opus", "--allowedTools", "Bash", "--max-budget-usd", "5"];
@@ -56,19 +52,19 @@ fn four_interrupted_sessions_reach_the_bound_and_the_turn_log_agrees() {
     let markers = markers(&journal(&world));
     assert_eq!(markers.last().map(String::as_str), Some("RALPH_STOP|budget|about $0.32 of $0.30 spent"));
     let status = printed(&world, &["status"]);
-    insta::assert_snapshot!(lines_with_dollars(&status), @"
+    insta::assert_snapshot!(lines_with(&status, "$0."), @"
     Status       out of money or tokens (budget): about $0.32 of $0.30 spent
     Cost         about $0.32 of $0.30, 80k tokens
     ");
     let log = printed(&world, &["log"]);
-    insta::assert_snapshot!(world.stable_text(&lines_with_dollars(&log)), @"
+    insta::assert_snapshot!(world.stable_text(&lines_with(&log, "$0.")), @"
     [TIME]   1  the session ended as crashed (ended by signal 9, without a result); continues from .claude/handoffs/[DATE-TIME].md (about $0.08 so far)
     [TIME]   2  the session ended as crashed (ended by signal 9, without a result); continues from .claude/handoffs/[DATE-TIME].md [the same error 2 times] (about $0.16 so far)
     [TIME]   3  the session ended as crashed (ended by signal 9, without a result); continues from .claude/handoffs/[DATE-TIME].md [the same error 3 times] (about $0.24 so far)
     [TIME]   4  the session ended as crashed (ended by signal 9, without a result); run over (budget): about $0.32 of $0.30 spent [the same error 4 times] (about $0.32 so far)
     ");
     let stats = printed(&world, &["turns", "stats"]);
-    insta::assert_snapshot!(lines_with_dollars(&stats), @"Cost       about $0.32, estimated at list prices");
+    insta::assert_snapshot!(lines_with(&stats, "$0."), @"Cost       about $0.32, estimated at list prices");
     let stats: Value = serde_json::from_str(&printed(&world, &["turns", "stats", "--json"])).expect("JSON");
     assert!((stats["cost_usd"].as_f64().expect("a cost") - cost(&world)).abs() < 1e-9, "{stats}");
     assert_eq!(stats["cost_basis"], "estimated");
@@ -81,7 +77,7 @@ fn interrupted_sessions_reach_the_bound_of_the_day_also_in_other_runs() {
     let held = run_beyond_budget(&world, &["--no-wait", "--max-cost-per-day", "0.15"]);
     assert_eq!(held.code, Some(6), "{held:?}");
     assert_eq!(world.json(STATE)["iteration"], 2);
-    insta::assert_snapshot!(world.stable_text(&lines_with_dollars(&held.stdout)), @"
+    insta::assert_snapshot!(world.stable_text(&lines_with(&held.stdout, "$0.")), @"
     RALPH_CONTINUE|checkpoint|.claude/handoffs/[DATE-TIME].md   (about $0.08)
     RALPH_PAUSE|[DATE-TIME]|about $0.16 of $0.15 a day spent by all runs together   (about $0.16)
     ");
@@ -109,7 +105,7 @@ fn a_report_of_the_client_replaces_the_estimate() {
     let costs: Vec<f64> = (0..2).filter_map(|place| history[place]["cost_usd"].as_f64()).collect();
     assert!(costs.len() == 2 && costs.iter().all(|usd| (usd - 0.08).abs() < 1e-9), "{costs:?}");
     let verdicts = journal(&world);
-    insta::assert_snapshot!(world.stable_text(&lines_with_dollars(&finished.stdout)), @r"
+    insta::assert_snapshot!(world.stable_text(&lines_with(&finished.stdout, "$0.")), @r"
     RALPH_CONTINUE|checkpoint|.claude/handoffs/[DATE-TIME].md   (about $0.08)
     RALPH_STOP|max_iterations|2 iterations done   (about $0.16)
     ");
@@ -230,22 +226,22 @@ fn a_model_without_a_known_price_counts_at_most_unless_the_client_has_reported_i
         let usd = history[place]["cost_usd"].as_f64().expect("a cost");
         assert!((usd - expected).abs() < 1e-9, "session {}: {usd} instead of {expected}", place + 1);
     }
-    insta::assert_snapshot!(world.stable_text(&lines_with_dollars(&finished.stdout)), @"
+    insta::assert_snapshot!(world.stable_text(&lines_with(&finished.stdout, "$0.")), @"
     RALPH_CONTINUE|next|the client ended with exit code 143, without a result; 3 open items   ($0.04)
     RALPH_STOP|budget|at most $0.34 of $0.30 spent   (at most $0.34)
     ");
     let status = printed(&world, &["status"]);
-    insta::assert_snapshot!(lines_with_dollars(&status), @"
+    insta::assert_snapshot!(lines_with(&status, "$0."), @"
     Status       out of money or tokens (budget): at most $0.34 of $0.30 spent
     Cost         at most $0.34 of $0.30, 40k tokens
     ");
     let log = printed(&world, &["log"]);
-    insta::assert_snapshot!(world.stable_text(&lines_with_dollars(&log)), @"
+    insta::assert_snapshot!(world.stable_text(&lines_with(&log, "$0.")), @"
     [TIME]   1  continues: the client ended with exit code 143, without a result; 3 open items ($0.04 so far)
     [TIME]   2  the session ended as crashed (ended by signal 9, without a result); run over (budget): at most $0.34 of $0.30 spent [2 sessions without progress] (at most $0.34 so far)
     ");
     let stats = printed(&world, &["turns", "stats"]);
-    insta::assert_snapshot!(lines_with_dollars(&stats), @"Cost       at most $0.34, partly estimated, a model without a known price at the highest one; Claude Code's part, whose tokens are the ones counted here");
+    insta::assert_snapshot!(lines_with(&stats, "$0."), @"Cost       at most $0.34, partly estimated, a model without a known price at the highest one; Claude Code's part, whose tokens are the ones counted here");
     printed(&world, &["report", "--output", "report.html"]);
     assert!(world.read("report.html").contains("at most $0.34"), "the report");
 }

@@ -7,7 +7,9 @@ use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::{ScriptedAgent, events, first_request_of, honest, journal, markers, resume, run, world};
+use plimsoll_tests::{
+    ScriptedAgent, events, first_request_of, honest, journal, lines_with, markers, resume, run, world,
+};
 use serde_json::{Value, json};
 
 const STATE: &str = ".claude/ralph-state.json";
@@ -39,12 +41,6 @@ fn keeps_messages(world: &World) -> String {
     let told = world.home().join("told.jsonl");
     let script = format!("#!/bin/sh\ncat >> {0}\necho >> {0}\n", told.display());
     world.write_program(world.home().join("notify.sh"), &script).display().to_string()
-}
-
-/// Returns the lines that contain these words.
-fn lines_with(text: &str, words: &str) -> String {
-    let lines = text.lines().filter(|line| line.contains(words));
-    lines.map(|line| format!("{line}\n")).collect()
 }
 
 fn messages(world: &World, event: &str) -> Vec<Value> {

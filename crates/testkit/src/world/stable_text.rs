@@ -56,6 +56,7 @@ impl World {
         };
         SHORT_COMMIT.replace_all(&stable, replace).into_owned()
     }
+
     /// Returns true if a commit of the project, its run or its run's nonce begins with these digits.
     fn has_id(&self, digits: &str) -> bool {
         let state = std::fs::read_to_string(self.path(".claude/ralph-state.json")).unwrap_or_default();

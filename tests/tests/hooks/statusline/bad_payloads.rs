@@ -139,7 +139,10 @@ fn one_wrong_field_or_two_cost_only_the_segments_that_stand_on_them() {
     world.write("fix_plan.md", "- [ ] one\n");
     world.plimsoll(&["start", "--objective", "Do it."]).run().expect_success();
     let itself = std::env::current_exe().expect("this program");
-    let name = "statusline::bad_payloads::one_wrong_field_or_two_cost_only_the_segments_that_stand_on_them";
+    let name = &plimsoll_tests::test_name(
+        module_path!(),
+        "one_wrong_field_or_two_cost_only_the_segments_that_stand_on_them",
+    );
     let output = Command::new(itself)
         .args(["--exact", name, "--nocapture"])
         .current_dir(world.project())

@@ -14,7 +14,10 @@ const A_ROW: &str = "do $$ begin
 
 #[test]
 fn a_database_whose_disk_is_full_is_waited_for_and_what_is_done_stays_done() {
-    let this = "fleet_join::database_faults::a_database_whose_disk_is_full_is_waited_for_and_what_is_done_stays_done";
+    let this = &plimsoll_tests::test_name(
+        module_path!(),
+        "a_database_whose_disk_is_full_is_waited_for_and_what_is_done_stays_done",
+    );
     if !is_apart(this, "--mount") {
         return;
     }

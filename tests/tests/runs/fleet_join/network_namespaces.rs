@@ -109,7 +109,10 @@ impl Drop for Daemon {
 #[test]
 fn a_machine_whose_link_is_cut_for_a_while_ends_its_session_and_tells_what_it_did_afterwards() {
     if !is_apart(
-        "fleet_join::network_namespaces::a_machine_whose_link_is_cut_for_a_while_ends_its_session_and_tells_what_it_did_afterwards",
+        &plimsoll_tests::test_name(
+            module_path!(),
+            "a_machine_whose_link_is_cut_for_a_while_ends_its_session_and_tells_what_it_did_afterwards",
+        ),
         "--net",
     ) {
         return;
@@ -136,7 +139,10 @@ fn a_machine_whose_link_is_cut_for_a_while_ends_its_session_and_tells_what_it_di
 #[test]
 fn a_machine_whose_link_is_cut_beyond_its_lease_changes_nothing_when_it_is_back() {
     if !is_apart(
-        "fleet_join::network_namespaces::a_machine_whose_link_is_cut_beyond_its_lease_changes_nothing_when_it_is_back",
+        &plimsoll_tests::test_name(
+            module_path!(),
+            "a_machine_whose_link_is_cut_beyond_its_lease_changes_nothing_when_it_is_back",
+        ),
         "--net",
     ) {
         return;
