@@ -47,7 +47,10 @@ fn of_an_interrupted_session_the_hooks_hear_only_that_it_ended() {
     let bench = stopped(Running::interrupt);
     assert_eq!(heard(&bench), [&BEGUN[..], &["SessionEnd"]].concat());
     let text = read_later(&bench);
-    assert!(text.starts_with("The user doesn't want to proceed with this tool use."), "{text}");
+    // While it shuts down, the client records the interrupted call as refused. If its grace period ends first, which happens on a
+    // busy machine, the call stays without a result, as after SIGTERM.
+    let recorded = text.starts_with("The user doesn't want to proceed with this tool use.");
+    assert!(recorded || text.starts_with("[Tool call interrupted: the session ended before"), "{text}");
 }
 
 #[test]
